@@ -113,8 +113,8 @@ def test_a_warm_path_ends_as_well_as_a_cold_fit():
     X, y, *_ = make_toy(d=6, random_state=3)
     cold = LogEuclideanMetric(8.0).fit(X, y)
     data = Data(X, ClassTarget.from_codes((y == 1).astype(int)))
-    problem = find_problem(data, find_start(data, "riemann", None), None)
-    path = solve_path(problem, (0, 1, 2, 4, 8), tol=cold.tol, max_iter=cold.max_iter)
+    problem = find_problem(data, find_start(data, "riemann", None), None, cold)
+    path = solve_path(problem, (0, 1, 2, 4, 8), cold)
     assert 1 - path[-1].value == pytest.approx(cold.alignment_, rel=0.05)
     assert all(solution.converged for solution in path)
 
@@ -238,7 +238,9 @@ def test_of_many_matrices_some_are_drawn_for_the_choice(rng, monkeypatch, groupe
     metric = LogEuclideanMetricCV(**FAST).fit(X, codes)
     assert metric.cv_results_["split0_test_score"].shape == metric.cv_results_["mean_gain"].shape
     alone = LogEuclideanMetric(0.0, tol=3e-2, max_iter=40).fit(X, codes)
-    np.testing.assert_allclose(metric.embedding_.center, alone.embedding_.center, rtol=1e-9)  # that of all
+    np.testing.assert_allclose(
+        metric.embedding_.starts[0].center, alone.embedding_.starts[0].center, rtol=1e-9
+    )  # that of all
 
 
 def test_classes_of_one_matrix_have_their_place(rng):

@@ -143,10 +143,10 @@ def test_labels_of_a_new_domain_by_hand(weight, subjects):
     """The vectors of both, of twice the rank; ridge regression, class means after it; and own ones alone."""
     model, X, y = subjects
     adapted = model.adapt(X[:20], y[:20], weight=weight)
-    own = adapted.metric_.embedding_.domain_mean
+    own = adapted.metric_.embedding_.domain_means[0]
     np.testing.assert_allclose(own, mean_riemann(X[:20]), rtol=1e-8)
     Z = congruence(invsqrtm(own), X[20:])
-    W = adapted.metric_.embedding_.factor @ model.metric_.embedding_.whitening
+    W = adapted.metric_.embedding_.factors[0] @ model.metric_.embedding_.whitening[0]
     np.testing.assert_allclose(W[:2], model.metric_.components_, atol=1e-10)
     V = tangent_vectors(Z, factor=W)
     codes, training = np.searchsorted(model.classes_, y), model._training
@@ -180,7 +180,7 @@ def test_own_labels_speak_for_themselves_where_each_class_has_two(subjects):
     both = model.adapt(X[:20], y[:20])
     assert both._own is not None
     moved = both.adapt(X[20:])  # the second opinion moves along
-    np.testing.assert_allclose(moved._own.metric_.embedding_.mean, mean_riemann(X[20:]), rtol=1e-8)
+    np.testing.assert_allclose(moved._own.metric_.embedding_.means[0], mean_riemann(X[20:]), rtol=1e-8)
     assert moved.partial_adapt(X[20:])._own is not None
     contradictory = model.adapt(np.repeat(X[:3], 2, axis=0), np.tile([0, 1], 3))
     assert contradictory._own is None
@@ -232,7 +232,7 @@ def test_after_labels_a_session_goes_on(subjects):
     adapted = model.adapt(X[:20], y[:20])
     again = adapted.adapt(X[20:])
     assert again.predict(X[20:]).shape == (30,)
-    np.testing.assert_allclose(again.metric_.embedding_.domain_mean, mean_riemann(X[20:]), rtol=1e-8)
+    np.testing.assert_allclose(again.metric_.embedding_.domain_means[0], mean_riemann(X[20:]), rtol=1e-8)
     twice = adapted.adapt(X[:20], y[:20])  # training is not forgotten, nor counted twice
     np.testing.assert_array_equal(twice.predict_proba(X), adapted.predict_proba(X))
     assert not hasattr(model, "own_weight_")
@@ -421,6 +421,25 @@ def test_shares_of_a_session_of_matrices_far_apart(condition, rng):
     found = find_shifted_mean(far, np.ones(30), mean, target)
     misses = [np.linalg.norm(tangent_vectors(far, point).mean(axis=0) - target) for point in (mean, found)]
     assert misses[1] < 1e-3 * misses[0]
+
+
+@pytest.mark.parametrize(("condition", "digits"), [(1e6, 1e-6), (1e12, 3e-3)])
+def test_shares_of_a_session_are_those_of_it_in_other_units(condition, digits, rng):
+    """Mixed by a symmetric matrix and recentered, a session about the identity is what it was."""
+
+    def draw(n, share):
+        y = (rng.random(n) < share).astype(int)
+        A = rng.standard_normal((n, 4, 30)) * np.where(np.arange(4) == 0, 1 + y[:, None], 1)[..., None]
+        return A @ A.mT / 30, y
+
+    model = LogEuclideanClassifier(LogEuclideanMetric(0.0), cv=2, head="centroid").fit(*draw(200, 0.5))
+    X, y = draw(80, 0.8)
+    X = congruence(invsqrtm(mean_riemann(X)), X)
+    Q = np.linalg.qr(rng.standard_normal((4, 4)))[0]
+    moved = congruence((Q * np.geomspace(1, condition**-0.5, 4)) @ Q.T, X)
+    here, there = (model.adapt(Z, prior="estimate").prior_ for Z in (X, moved))
+    assert here[1] == pytest.approx(y.mean(), abs=0.1)
+    np.testing.assert_allclose(there, here, atol=digits)
 
 
 def test_float32_is_symmetric_up_to_its_own_rounding(rng):

@@ -262,8 +262,8 @@ def test_transform_beyond_float64(rng):
     """A factor that float64 cannot apply to these matrices, whatever way it was learned."""
     X, y = labeled(rng, 20, 4)
     metric = LogEuclideanMetric(1.0).fit(X, y)
-    W = rotation(rng, 4) @ np.diag([1e9, 1, 1, 1e-9]) @ metric.embedding_.factor
-    metric.embedding_ = replace(metric.embedding_, factor=W)
+    W = rotation(rng, 4) @ np.diag([1e9, 1, 1, 1e-9]) @ metric.embedding_.factors[0]
+    metric.embedding_ = replace(metric.embedding_, factors=(W,))
     with pytest.raises(ValueError, match=r"too close to singular to compare .* smaller radius"):
         metric.transform(X)
 

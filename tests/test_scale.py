@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 
 import numpy as np
 import pytest
@@ -83,7 +84,7 @@ def test_default_chunks_give_the_bits_of_arrays(rng, tmp_path, init):
     np.testing.assert_array_equal(there.reference_, reference)
     assert there.alignment_ == alignment
     center = MEANS[init](average_over(X, np.ones(n)), n)
-    np.testing.assert_array_equal(there.embedding_.center, center)
+    np.testing.assert_array_equal(there.embedding_.starts[0].center, center)
 
 
 def test_float32_and_rounding_asymmetry(data, tmp_path, chunks_of):
@@ -115,6 +116,35 @@ def test_whatever_slices(data, tmp_path, library, chunks_of):
     np.testing.assert_array_equal(metric.reference_, expected.reference_)
     np.testing.assert_array_equal(metric.transform(source), expected.transform(X))
     assert library != "slices" or source.largest <= 70
+
+
+@pytest.mark.parametrize("domain", [None, np.arange(120) // 3 % 2], ids=["plain", "domains"])
+@pytest.mark.parametrize("rank", [None, 2])
+@pytest.mark.parametrize("where", ["memory", "file", "slices", "dask", "cluster"])
+def test_weight_zero_leaves_a_matrix_out_wherever_it_is(where, rank, domain, rng, tmp_path, chunks_of):
+    """A singular one, one of NaN, and one that tells the size of a view; alone in their chunk, or not."""
+    chunks_of(20)
+    X, y = labeled(rng, 120, 4)
+    if rank is None:
+        X = np.stack([X, np.broadcast_to(np.eye(4), X.shape)], axis=1)
+        X[:, 1, :2, :2] = labeled(rng, 120, 2)[0]
+    weight = rng.uniform(0.5, 2, 120)
+    weight[40:60] = weight[[3, 77]] = 0
+    metric = LogEuclideanMetric(1.0, rank=rank, tol=1e-8)
+    expected = metric.fit(X, y, weight, domain).components_
+    X[3], X[77], X[50] = 0.0, np.nan, 5.0 * np.eye(4)
+    if where == "file":
+        X = saved(tmp_path, X)
+    if where == "slices":
+        X = Sliceable(X)
+    if where in ("dask", "cluster"):
+        X = pytest.importorskip("dask.array").from_array(X, chunks=(20, *X.shape[1:]))
+    with ExitStack() as stack:
+        if where == "cluster":
+            client = pytest.importorskip("distributed").Client
+            stack.enter_context(client(processes=False, n_workers=1, dashboard_address=None))
+        found = metric.fit(X, y, weight, domain).components_
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
 
 
 # -- memory ------------------------------------------------------------------------

@@ -212,7 +212,7 @@ def test_a_stream_of_one_class_keeps_a_bounded_number_of_matrices(rng):
     parts = [(X, np.zeros(5)) for X in np.split(spd(rng, 200, 3), 40)]
     with pytest.warns(UserWarning, match="none of"):
         metric = streamed(parts, [0, 1], radius=1.0)
-    assert metric._stream._waiting is None or len(metric._stream._waiting.X) < 32
+    assert metric._stream._waiting is None or len(metric._stream._waiting[0]) < 32
     assert metric.radius_ == 0
     assert metric.alignment_ == 0
 

@@ -28,10 +28,10 @@ def test_carried_to_a_new_subject(rng):
     model = TransferClassifier(classifier=LogEuclideanClassifier(LogEuclideanMetricCV(radii=(0,))))
     covariances = model.fit(X[old], y[old], who[old]).covariance_.transform
     means = model.model_.metric_.domain_means_
-    np.testing.assert_allclose(model.model_.metric_.embedding_.domain_mean, mean_riemann(means))
+    np.testing.assert_allclose(model.model_.metric_.embedding_.domain_means[0], mean_riemann(means))
     assert model.predict_proba(X[rest]).shape == (12, 2)
     model.fit(X[old], y[old], who[old], X_target_unlabeled=X[first])
-    domain_mean = model.model_.metric_.embedding_.domain_mean
+    domain_mean = model.model_.metric_.embedding_.domain_means[0]
     np.testing.assert_allclose(domain_mean, mean_riemann(covariances(X[first])))
     model.fit(X[old], y[old], who[old], X_target_labeled=X[first], y_target_labeled=y[first])
     assert model.model_.own_weight_ > 0

@@ -67,6 +67,20 @@ def _cut_as(X: DaskArray, column: Any, name: str) -> DaskArray:
     return column.rechunk((X.chunks[0],))
 
 
+def leave_out(X: DaskArray, weight: DaskArray | None) -> DaskArray:
+    """The identity in place of matrices without weight; nothing is computed yet."""
+    return X if weight is None else map_rows(X, weight, _replace_left_out, X.dtype)
+
+
+def _replace_left_out(X: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    left = weight == 0
+    if not left.any():
+        return X
+    X = X.copy()
+    X[left] = np.eye(X.shape[-1])
+    return X
+
+
 def chunk_rows(X: DaskArray) -> list[slice]:
     """Matrices of each chunk, empty ones left out."""
     edges = accumulate(X.chunks[0], initial=0)
@@ -121,26 +135,26 @@ def _sum_of_chunk(
     return np.tensordot(weight[counts], values, axes=1)
 
 
-def map_rows(X: DaskArray, index: np.ndarray, of_rows: Callable[..., np.ndarray]) -> DaskArray:
-    """Matrices of a dask array after ``of_rows(matrices, index)``, of which nothing is computed yet."""
+def map_rows(X: DaskArray, column: Any, of_rows: Callable[..., np.ndarray], dtype: Any) -> DaskArray:
+    """Matrices of a dask array after ``of_rows(matrices, column)``, of which nothing is computed yet."""
     import dask.array
 
     X = whole_matrices(X)
-    ones = (1,) * (X.ndim - 1)
-    column = dask.array.from_array(index.reshape(-1, *ones), chunks=(X.chunks[0], *ones))
-    meta = np.empty((0,) * X.ndim, np.result_type(X.dtype, np.float64))
+    column = dask.array.asarray(column).rechunk((X.chunks[0],))[(slice(None), *[None] * (X.ndim - 1))]
+    meta = np.empty((0,) * X.ndim, dtype)
     f = partial(_map_chunk, of_rows=of_rows)
     return dask.array.map_blocks(f, X, column, dtype=meta.dtype, chunks=X.chunks, meta=meta)
 
 
-def _map_chunk(X: np.ndarray, index: np.ndarray, *, of_rows: Callable[..., np.ndarray]) -> np.ndarray:
-    return of_rows(check_psd(np.asarray(X), None), index.reshape(-1)) if len(X) else X
+def _map_chunk(X: np.ndarray, column: np.ndarray, *, of_rows: Callable[..., np.ndarray]) -> np.ndarray:
+    return of_rows(np.asarray(X), column.reshape(-1)) if len(X) else X
 
 
-def transform(X: Any, embed: Callable[..., np.ndarray], p: int, rank: int | None) -> DaskArray:
+def transform(
+    X: Any, embed: Callable[..., np.ndarray], p: int, rank: int | None, dtype: np.dtype
+) -> DaskArray:
     """Return the vectors, of length p, of matrices of at least some rank; nothing is computed yet."""
     X = whole_matrices(X)
-    dtype = np.dtype(np.float32 if X.dtype in (np.float32, np.complex64) else np.float64)
     return X.map_blocks(
         partial(_embed_block, embed=embed, p=p, rank=rank, dtype=dtype, n_chunks=len(X.chunks[0])),
         dtype=dtype,

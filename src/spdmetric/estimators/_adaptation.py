@@ -62,15 +62,22 @@ def relearn_weighting(
     and the weight of each own matrix.  The penalty is that of the least error: several people give no draws
     of one distribution.
     """
-    pooled = training._replace(vectors=training.vectors * _emphasis(training))
-    mine = own._replace(vectors=own.vectors * _emphasis(training))
+    emphasis = _emphasis(training)
+    pooled = training._replace(vectors=training.vectors * emphasis)
+    mine = own._replace(vectors=own.vectors * emphasis)
     if weight is None:
         weights = [max(1.0, len(training.codes) / worth) for worth in WORTH]
         errors = [find_left_out_errors(pooled.join(mine, w), len(own.codes), n_classes) for w in weights]
-        weight = _choose_clearly_least(dict(zip(weights, errors, strict=True)))
+        best = 0  # that of the least error, among those that are clearly better than the first
+        for k, error in enumerate(errors):
+            gain = errors[0] - error
+            clear = gain.mean() > _CLEAR * gain.std(ddof=1) / np.sqrt(len(gain))
+            if clear and error.mean() < errors[best].mean():
+                best = k
+        weight = weights[best]
     joined = pooled.join(mine, weight)
     Q = discriminant_weighting(joined.vectors, joined.target(n_classes), by_error=True).directions
-    Q = _emphasis(training)[:, None] * Q if Q.shape[1] else np.eye(len(Q))
+    Q = emphasis[:, None] * Q if Q.shape[1] else np.eye(len(Q))
     return training.join(own, weight), Q, weight
 
 
@@ -102,17 +109,6 @@ def find_left_out_errors(joined: LabeledVectors, n_own: int, n_classes: int) -> 
     Y = rows_of(target)
     residual = (Y[-n_own:] - hat @ Y) / (1 - leverage)[:, None]
     return np.sum(residual**2, axis=1) / w[-n_own:]
-
-
-def _choose_clearly_least(errors: dict[float, np.ndarray]) -> float:
-    """The first weight, or the one of the least error among those that are clearly better."""
-    usual = best = next(iter(errors))
-    for weight, error in errors.items():
-        gain = errors[usual] - error
-        clear = gain.mean() > _CLEAR * gain.std(ddof=1) / np.sqrt(len(gain))
-        if clear and error.mean() < errors[best].mean():
-            best = weight
-    return best
 
 
 # -- Label shift --------------------------------------------------------------

@@ -5,7 +5,7 @@ Recentered, ``M^{-1/2} X M^{-1/2}``, matrices of all domains can be compared, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -33,15 +33,34 @@ def recenter_domains(
     """
     if not is_stored(X) and not is_dask_array(X):
         X = validation.check_psd(validation.leave_out(X, sample_weight), None)
+    names, means, index = find_domain_means(X, sample_domain, sample_weight, {}, mean=mean, map=map)
+    return recenter_rows(X, index, means), (names, np.stack(means))
+
+
+def find_domain_means(
+    X: Array,
+    sample_domain: Array,
+    sample_weight: Array | None,
+    known: Mapping[Any, np.ndarray],
+    *,
+    mean: str,
+    map: Map = map,
+) -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
+    """Names of the domains of some matrices, their means, and which of these each matrix belongs to.
+
+    A domain that is not known has the mean of its matrices at hand.
+    """
     domains = validation.leave_out(validation.check_domains(sample_domain, X.shape[0]), sample_weight)
     names, index = np.unique(domains, return_inverse=True)
-    weight = validation.check_weights(sample_weight, np.empty(X.shape[0]))
-    weight = weight / weight.max()
-    means = []
+    weight = validation.check_weights(sample_weight, index)
+    weight, means = weight / weight.max(), []
     for k, name in enumerate(names.tolist()):
         rows = np.flatnonzero((index == k) & (weight > 0))
-        means.append(domain_mean(X, rows, name, weight[rows], mean=mean, map=map))
-    return recenter_rows(X, index, means), (names, np.stack(means))
+        found = known.get(name)
+        if found is None:
+            found = _domain_mean(X, rows, name, weight[rows], mean=mean, map=map)
+        means.append(found)
+    return names, means, index
 
 
 def share_between_domains(
@@ -76,20 +95,26 @@ def warn_if_confounded(y: Array, sample_domain: Array, sample_weight: Array | No
 
 def recenter_rows(X: Array, index: np.ndarray, means: list[np.ndarray]) -> Any:
     """Matrices, each recentered by one of the means; those of a file or a cluster when they are read."""
-    factors = map_padded(invsqrtm, np.stack(means))
+    M = np.stack(means)
+    if M.ndim == 3:
+        factors = invsqrtm(M)
+    else:
+        sizes = records.find_view_sizes(M)
+        factors = pad_views([invsqrtm(M[:, v, :k, :k]) for v, k in enumerate(sizes)], M.shape[-1])
     if is_dask_array(X):
         from spdmetric.distributed import arrays
 
-        return arrays.map_rows(X, index, partial(_whiten_rows, factors=factors))
+        whiten = partial(_check_and_whiten, factors=factors)
+        return arrays.map_rows(X, index, whiten, np.result_type(X.dtype, np.float64))
     if is_stored(X):
         return LazyStack(
-            X.shape, lambda rows: _whiten_rows(read_checked(X, rows), index[rows], factors), X.dtype
+            X.shape, lambda rows: _whiten_rows(_read_checked(X, rows), index[rows], factors), X.dtype
         )
     return _whiten_rows(X, index, factors)
 
 
-def domain_mean(
-    X: Array, rows: np.ndarray, name: Any, weight: np.ndarray | None = None, *, mean: str, map: Map = map
+def _domain_mean(
+    X: Array, rows: np.ndarray, name: Any, weight: np.ndarray, *, mean: str, map: Map
 ) -> np.ndarray:
     """Mean of the matrices of one domain, checked already if they are in memory."""
     if rows.size < 2:
@@ -97,17 +122,16 @@ def domain_mean(
             f"Domain {name!r} of sample_domain: expected two or more matrices with weight, got {rows.size}. "
             "Recentered by its own mean, a single matrix is the identity: nothing is left of it."
         )
-    weight = np.ones(rows.size) if weight is None else weight
     if len(X.shape) == 4:
         of_views = (_one_view(X, v, k) for v, k in enumerate(records.find_view_sizes(X)))
-        means = [domain_mean(view, rows, name, weight, mean=mean, map=map) for view in of_views]
+        means = [_domain_mean(view, rows, name, weight, mean=mean, map=map) for view in of_views]
         return pad_views(means, X.shape[-1])
     if is_dask_array(X):
         from spdmetric.distributed import arrays
 
         average = arrays.average_over_rows(X, rows, weight)
     elif is_stored(X):
-        some = records.select_rows(LazyStack(X.shape, partial(read_checked, X), X.dtype), rows)
+        some = records.select_rows(LazyStack(X.shape, partial(_read_checked, X), X.dtype), rows)
         target = ClassTarget.from_codes(np.zeros(rows.size, dtype=int), weight)
         average = Data(some, target, map=map).average
     else:
@@ -123,34 +147,16 @@ def _one_view(X: Array, v: int, size: int) -> Any:
     return LazyStack(shape, lambda rows: records.take_view(records.read(X, rows), v, size), X.dtype)
 
 
-def map_padded(f: Callable[[np.ndarray], np.ndarray], X: np.ndarray) -> np.ndarray:
-    """A function of matrices (n, d, d), or of those of each view without its padding."""
-    if X.ndim == 3:
-        return f(X)
-    return pad_views([f(X[:, v, :k, :k]) for v, k in enumerate(records.find_view_sizes(X))], X.shape[-1])
-
-
-def find_domain_means(
-    X: Array, sample_domain: Array, known: Mapping[Any, np.ndarray], *, mean: str
-) -> tuple[list[np.ndarray], np.ndarray]:
-    """Means of the domains of some matrices, and which of these each matrix belongs to.
-
-    A domain that is not known has the mean of its matrices at hand.
-    """
-    names, index = np.unique(validation.check_domains(sample_domain, X.shape[0]), return_inverse=True)
-    means = [
-        known[name] if name in known else domain_mean(X, np.flatnonzero(index == k), name, mean=mean)
-        for k, name in enumerate(names.tolist())
-    ]
-    return means, index
-
-
 def groups_of_domains(sample_domain: Array, sample_weight: Array | None) -> np.ndarray | None:
     """Domains as groups that folds keep together, numbered as they come; None for fewer than two."""
     domains = validation.check_domains(sample_domain, len(sample_domain))
     domains = validation.leave_out(domains, sample_weight)
     _, first, index = np.unique(domains, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[index] if len(first) > 1 else None
+
+
+def _check_and_whiten(X: np.ndarray, index: np.ndarray, factors: np.ndarray) -> np.ndarray:
+    return _whiten_rows(validation.check_psd(X, None), index, factors)
 
 
 def _whiten_rows(X: np.ndarray, index: np.ndarray, factors: np.ndarray) -> np.ndarray:
@@ -160,7 +166,7 @@ def _whiten_rows(X: np.ndarray, index: np.ndarray, factors: np.ndarray) -> np.nd
     return Z
 
 
-def read_checked(X: Array, rows: Rows) -> np.ndarray:
+def _read_checked(X: Array, rows: Rows) -> np.ndarray:
     """Read some matrices, and check them."""
     first = rows.start or 0 if isinstance(rows, slice) else int(rows[0])
     return validation.check_psd(records.read(X, rows), None, first=first)

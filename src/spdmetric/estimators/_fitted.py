@@ -17,28 +17,23 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from spdmetric import validation
-from spdmetric.estimators._domains import find_domain_means, read_checked, recenter_rows
-from spdmetric.estimators.embedding import AnyEmbedding, Embedding, embedding_at, turn_vectors
+from spdmetric.estimators._domains import find_domain_means, recenter_rows
+from spdmetric.estimators._streaming import Stream
+from spdmetric.estimators.embedding import Embedding, embedding_at
 from spdmetric.geometry import geodesic
 from spdmetric.io.atomic import atomic_file
 from spdmetric.linalg.symmetric import Array, array_namespace, congruence, detached, is_complex, like
 from spdmetric.linalg.threads import one_thread
 from spdmetric.means import average_over, find_mean
-from spdmetric.objectives.data import check_chunks, check_memory, is_stored, row_chunks, stored_shape
+from spdmetric.objectives.data import check_chunks, check_memory, is_stored, row_chunks
 from spdmetric.objectives.start import Start, ViewStarts
 from spdmetric.objectives.weighting import Weighting
 from spdmetric.solvers import Solution
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:
-
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stands for scikit-learn's: nothing can be set, so nothing is ever called."""
-
-    def with_callbacks(method: Any) -> Any:
-        """Return the method as it is."""
-        return method
+except ImportError:  # before 1.9 nothing can be set, so nothing is ever called
+    CallbackSupportMixin, with_callbacks = object, lambda method: method
 
 
 class StackEstimator(BaseEstimator):
@@ -51,19 +46,20 @@ class StackEstimator(BaseEstimator):
         return tags
 
 
-class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, StackEstimator):
+class FittedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StackEstimator, CallbackSupportMixin):
     """What `LogEuclideanMetric` and `LogEuclideanMetricCV` can do after `fit`.
 
     All of it follows from ``embedding_`` and the means of domains; of the parameters it needs ``init``.
     """
 
     init: str | Array
-    embedding_: AnyEmbedding
+    embedding_: Embedding
     gamma_: float | None
     domains_: np.ndarray | None = None
     domain_means_: np.ndarray | None = None
     n_views_: int | None = None  # of a sample; None for matrices without this axis
     view_names_: tuple[str, ...] | None = None
+    _stream: Stream | None = None
 
     def _keep_input(
         self,
@@ -83,8 +79,8 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         """Set the attributes that say what was learned."""
         embedding = embedding_at(start, solution.point, self.n_features_in_)
         if weighting is not None:  # its directions, (p, q), come in the frame of the factor
-            turned = turn_vectors(embedding.frame, weighting.directions.T)
-            embedding = replace(embedding, weighting=np.ascontiguousarray(turned.T))
+            directions = embedding.turn(weighting.directions.T).T
+            embedding = replace(embedding, weighting=np.ascontiguousarray(directions))
         self.embedding_ = embedding
         self.weighting_penalty_ = None if weighting is None else weighting.penalty
         self.weighting_score_ = None if weighting is None else weighting.score
@@ -93,6 +89,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         self.radius_ = embedding.distance
         self.n_iter_ = solution.history[-1].iteration
         self.solution_ = replace(solution, evaluation=None)  # which holds on to the data
+        self._stream = None
 
     @property
     def components_(self) -> np.ndarray:
@@ -116,7 +113,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
     def view_scales_(self) -> np.ndarray:
         """What the vectors of each view are multiplied with; 0 for one that is not used."""
         check_is_fitted(self)
-        used = getattr(self.embedding_, "scales", (1.0,))
+        used = self.embedding_.scales
         return np.pad(used, (0, (self.n_views_ or 1) - len(used)))
 
     @property
@@ -148,11 +145,11 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         if input_features is None or self.embedding_.low_rank or self.weighting_ is not None:
             return numbered
         names: list[str] = []
-        for v, view in enumerate(self.embedding_.views):
+        for v, start in enumerate(self.embedding_.starts):
             prefix = "" if self.n_views_ is None else f"{self.view_names_[v] if self.view_names_ else v}·"
-            channels = input_features[: len(view.basis)]
+            channels = input_features[: len(start.basis)]
             pairs = [f"{prefix}{one}·{other}" for one, other in combinations_with_replacement(channels, 2)]
-            if is_complex(view.factor):  # the order is that of the vectors
+            if is_complex(start.center):  # the order is that of the vectors
                 pairs = [f"{pair} real" for pair in pairs]
                 pairs += [f"{prefix}{one}·{other} imag" for one, other in combinations(channels, 2)]
             names += pairs
@@ -202,21 +199,37 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
             for tensors tensors, on their own device; for a dask array one that is computed when it is asked.
         """
         check_is_fitted(self)
-        if sample_domain is not None:
-            return self._transform_domains(X, sample_domain)
+        single, in_memory = validation.is_single(X), not is_stored(X) and not is_dask_array(X)
+        X, embedding = self._check_matrices(X) if in_memory else self._check_shape(X), self.embedding_
+        if sample_domain is None:
+            self._check_placed()
+        else:
+            if self.domains_ is None or self.domain_means_ is None:
+                raise ValueError(
+                    "sample_domain: this metric was fitted without. Fit it with sample_domain, or adapt() it "
+                    "to each new session."
+                )
+            known = dict(zip(self.domains_.tolist(), self.domain_means_, strict=True))
+            here = validation.to_numpy(X)
+            _, means, index = find_domain_means(here, sample_domain, None, known, mean=self._mean_name)
+            if in_memory:
+                places = [np.flatnonzero(index == k) for k in range(len(means))]
+                there = (replace(embedding, domain_means=tuple(embedding.split(mean))) for mean in means)
+                vectors = [one.embed(_take_rows(X, rows)) for one, rows in zip(there, places, strict=True)]
+                joined, order = array_namespace(X).concat(vectors), np.argsort(np.concatenate(places))
+                return validation.as_float(_take_rows(joined, order), single=single)
+            X, embedding = recenter_rows(X, index, means), replace(embedding, domain_means=None)
+        if in_memory:
+            return validation.as_float(embedding.embed(X), single=single)
+        dtype = np.dtype(np.float32 if single else np.float64)
         if is_dask_array(X):
             from spdmetric.distributed import arrays
 
-            self._check_shape(X)
-            embedding = self._placed()
-            return arrays.transform(X, embedding.embed, embedding.n_features, embedding.rank)
-        if not is_stored(X):
-            return validation.as_float(self._vectors(X), single=validation.is_single(X))
-        dtype = np.float32 if validation.is_single(X) else np.float64
-        vectors = np.empty((stored_shape(X)[0], self.embedding_.n_features), dtype=dtype)
-        for rows, some in self._vectors_by_chunks(X):
-            vectors[rows] = some
-        return vectors
+            return arrays.transform(X, embedding.embed, embedding.n_features, embedding.rank, dtype)
+        found = np.empty((X.shape[0], embedding.n_features), dtype=dtype)
+        for rows, some in _embed_chunks(embedding, X):
+            found[rows] = some
+        return found
 
     @one_thread
     def transform_to(self, X: Array, path: str | os.PathLike[str]) -> Path:
@@ -235,12 +248,14 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         """
         check_is_fitted(self)
         X = X if is_stored(X) or is_dask_array(X) else validation.as_numpy(X, "X")
+        self._check_shape(X)
+        self._check_placed()
         dtype = np.dtype(np.float32 if validation.is_single(X) else np.float64)
-        shape = (stored_shape(X)[0], self.embedding_.n_features)
+        shape = (X.shape[0], self.embedding_.n_features)
         with atomic_file(path) as file:
             header = {"descr": dtype.str, "fortran_order": False, "shape": shape}
             np.lib.format.write_array_header_2_0(file, header)
-            for _, vectors in self._vectors_by_chunks(X):
+            for _, vectors in _embed_chunks(self.embedding_, X):
                 file.write(np.ascontiguousarray(vectors, dtype=dtype).data)
         return Path(path)
 
@@ -259,63 +274,40 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
             At rank m, the m x m matrices ``W X W'``.
         """
         check_is_fitted(self)
-        return self.embedding_.restore(_check_vectors(vectors))
+        if not validation.is_tensor(vectors):
+            vectors = validation.as_numbers(vectors, "vectors")
+        xp = array_namespace(vectors)
+        if xp.isdtype(vectors.dtype, "complex floating"):
+            raise ValueError("vectors is complex: complex data not supported, expected real numbers.")
+        vectors = validation.as_float(vectors)
+        if vectors.ndim == 2:
+            bad = validation.first_true(~xp.all(xp.isfinite(detached(vectors)), axis=1))
+            if bad is not None:
+                raise ValueError(f"vectors[{bad}] contains NaN or infinity: expected finite numbers.")
+        return self.embedding_.restore(vectors)
 
     def _vectors(self, X: Array, name: str = "X") -> Array:
         """Vectors of matrices in memory, in float64."""
-        return self._placed().embed(self._check_matrices(X, name=name), name=name)
+        self._check_placed()
+        return self.embedding_.embed(self._check_matrices(X, name=name), name=name)
 
-    def _placed(self) -> AnyEmbedding:
-        """The embedding, if it is known what matrices are to be recentered by."""
-        if self.domains_ is not None and self.embedding_.views[0].domain_mean is None:
+    def _check_placed(self) -> None:
+        """Refuse matrices if it is not known what they are to be recentered by."""
+        if self.domains_ is not None and self.embedding_.domain_means is None:
             raise ValueError(
                 "This metric was fitted with sample_domain, and does not know by which mean to recenter "
                 "these matrices: pass sample_domain to transform, or adapt() to their session first."
             )
-        return self.embedding_
-
-    def _transform_domains(self, X: Array, sample_domain: Array) -> Array:
-        if self.domains_ is None or self.domain_means_ is None:
-            raise ValueError(
-                "sample_domain: this metric was fitted without. Fit it with sample_domain, or adapt() it to "
-                "each new session."
-            )
-        single = validation.is_single(X)
-        X = X if is_stored(X) or is_dask_array(X) else self._check_matrices(X)
-        known = dict(zip(self.domains_.tolist(), self.domain_means_, strict=True))
-        here = validation.to_numpy(X)
-        means, index = find_domain_means(here, sample_domain, known, mean=self._mean_name)
-        if is_dask_array(X):
-            from spdmetric.distributed import arrays
-
-            whitened = self.embedding_.update(_set_mean)
-            recentered = recenter_rows(X, index, means)
-            Z = arrays.transform(recentered, whitened.embed, whitened.n_features, None)
-            return Z.astype(np.float32) if single else Z
-        parts, vectors = [], []
-        for k, mean in enumerate(means):
-            embedding = self.embedding_.update(_set_mean, mean)
-            for rows in np.array_split(np.flatnonzero(index == k), len(row_chunks(X.shape))):
-                if rows.size:
-                    some = read_checked(X, rows) if is_stored(X) else _take_rows(X, rows)
-                    parts.append(rows)
-                    vectors.append(validation.as_float(embedding.embed(some), single=single))
-        return _take_rows(array_namespace(vectors[0]).concat(vectors), np.argsort(np.concatenate(parts)))
-
-    def _vectors_by_chunks(self, X: Array) -> Iterator[tuple[slice, np.ndarray]]:
-        embedding, shape = self._placed(), stored_shape(X)
-        self._check_shape(X, getattr(X, "view_names", None))
-        parts = row_chunks(shape)
-        for rows, (_, chunk) in zip(parts, check_chunks(X, embedding.rank, parts), strict=True):
-            yield rows, embedding.embed(chunk, first=rows.start)
 
     def _check_matrices(self, X: Array, *, name: str = "X") -> Array:
-        checked = validation.check_psd(X, self.embedding_.rank, name=name)
-        self._check_shape(checked, getattr(X, "view_names", None), name)
-        return checked
+        """Check matrices in memory; they come in float64."""
+        names = getattr(X, "view_names", None)
+        return self._check_shape(validation.check_psd(X, self.embedding_.rank, name=name), names, name)
 
-    def _check_shape(self, X: Array, names: tuple[str, ...] | None = None, name: str = "X") -> None:
+    def _check_shape(self, X: Array, names: tuple[str, ...] | None = None, name: str = "X") -> Array:
         """Refuse matrices of another size, or other views, than those of `fit`."""
+        validation.check_stack(X, name, views=True)
+        names = getattr(X, "view_names", names)
         V, known, shape = self.n_views_, self.view_names_, tuple(X.shape)
         if (shape[1] if len(shape) == 4 else None) != V:
             expected = f"(n_samples, {V}, d, d), as in fit" if V else "(n_matrices, d, d): fit had no views"
@@ -323,6 +315,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         if names is not None and known is not None and names != known:
             raise ValueError(f"{name} has the views {list(names)}: expected {list(known)}, those of fit.")
         validation.check_size(self, X)
+        return X
 
     # -- pairs --------------------------------------------------------------------
 
@@ -364,8 +357,7 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         frozen = copy(self)
 
         def distance(A: Array, B: Array) -> float:
-            both = (A, "A"), (B, "B")
-            one, other = (validation.as_numpy(X, name) for X, name in both)
+            one, other = validation.as_numpy(A, "A"), validation.as_numpy(B, "B")
             if one.shape != other.shape:
                 raise ValueError(f"Expected two matrices of one size, got {one.shape} and {other.shape}.")
             return float(frozen.pair_distance(np.stack([one, other])[None])[0])
@@ -459,28 +451,27 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
             )
         X = self._check_matrices(validation.leave_out(X, sample_weight))
         weight = validation.check_weights(sample_weight, X)
-        total = weight.sum()
-        total += self.embedding_.views[0].session_weight if resumed else 0.0
+        embedding = self.embedding_
+        total = weight.sum() + (embedding.session_weight if resumed else 0.0)
         share, weight = weight.sum() / total, weight / weight.max()
-
-        def mean_of(X: np.ndarray) -> np.ndarray:
-            return find_mean(self._mean_name, average_over(X, weight), len(X), X.dtype)
-
-        def carry(before: Embedding, X: np.ndarray) -> Embedding:
-            moved = {}
-            if self.domains_ is None:
-                # Singular ones have no such mean.
-                mean = mean_of(validation.check_spd(congruence(before.basis.conj().T, X)))
-                moved["center"] = geodesic(before.center, mean, share)
-            else:  # domains were whitened before anything was learned: so is the new one
-                mean = mean_of(validation.check_spd(X))
-                if resumed and before.domain_mean is not None:
-                    mean = geodesic(before.domain_mean, mean, share)
-                moved["domain_mean"] = mean
-            return replace(before, session_weight=float(total), **moved)
-
+        parts, known = embedding.split(X), embedding.domain_means if resumed else None
+        if self.domains_ is None:
+            bases = (one.basis.conj().T for one in embedding.starts)
+            parts = list(map(congruence, bases, parts))
+            known = tuple(one.center for one in embedding.starts)
+        means = []
+        for A in parts:
+            A = validation.check_spd(A)  # singular ones have no such mean
+            means.append(find_mean(self._mean_name, average_over(A, weight), len(A), A.dtype))
+        if known is not None:
+            means = [geodesic(old, mean, share) for old, mean in zip(known, means, strict=True)]
+        moved: dict[str, Any] = {"domain_means": tuple(means)}
+        if self.domains_ is None:
+            starts = zip(embedding.starts, means, strict=True)
+            moved = {"starts": tuple(one._replace(center=mean) for one, mean in starts)}
         adapted = copy(self)
-        adapted.embedding_ = self.embedding_.update(carry, X)
+        adapted.embedding_ = replace(embedding, session_weight=float(total), **moved)
+        adapted._stream = None  # a stream goes on in the metric that it began with
         return adapted
 
     @property
@@ -497,32 +488,17 @@ class FittedMetric(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transf
         return tags
 
 
-def _set_mean(embedding: Embedding, mean: np.ndarray | None = None) -> Embedding:
-    """The same for matrices of a domain, or for such as are recentered."""
-    return replace(embedding, domain_mean=mean)
-
-
 def _take_rows(X: Array, rows: np.ndarray) -> Array:
     return array_namespace(X).take(X, like(rows, X), axis=0)
 
 
-def _check_vectors(vectors: Any) -> Array:
-    """Return vectors as finite numbers in float64."""
-    if not validation.is_tensor(vectors):
-        vectors = validation.as_numbers(vectors, "vectors")
-    xp = array_namespace(vectors)
-    if xp.isdtype(vectors.dtype, "complex floating"):
-        raise ValueError("vectors is complex: complex data not supported, expected real numbers.")
-    vectors = validation.as_float(vectors)
-    if vectors.ndim == 2:
-        bad = validation.first_true(~xp.all(xp.isfinite(detached(vectors)), axis=1))
-        if bad is not None:
-            raise ValueError(f"vectors[{bad}] contains NaN or infinity: expected finite numbers.")
-    return vectors
+def _embed_chunks(embedding: Embedding, X: Array) -> Iterator[tuple[slice, np.ndarray]]:
+    parts = row_chunks(X.shape)
+    for rows, (_, chunk) in zip(parts, check_chunks(X, embedding.rank, parts), strict=True):
+        yield rows, embedding.embed(chunk, first=rows.start)
 
 
-# scikit-learn's callbacks, its progress bar among them: a `fit` is a task, its iterations are subtasks.  With
-# one older than 1.9 the estimators have no `set_callbacks`.
+# scikit-learn's callbacks, its progress bar among them: a `fit` is a task, its iterations are subtasks.
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 Item = TypeVar("Item")

@@ -281,7 +281,7 @@ class Whitened(NamedTuple):
             if not searched and metric.kernel == "linear":
                 data = TangentData(data.X, data.target, vectors=logs)
         whitened = logs is not None
-        return find_problem(data, start, rank, kernel=metric.kernel, gamma=metric.gamma, whitened=whitened)
+        return find_problem(data, start, rank, metric, whitened=whitened)
 
     def _start_at_identity(self, data: Data, logs: np.ndarray | None = None) -> Start | ViewStarts:
         """Where learning starts among whitened matrices; of low rank, given their tangent vectors."""
@@ -366,7 +366,7 @@ def _learn_candidates(
             problems[full] = whitened.find_problem(train, rank, metric)
         problem = problems[full]
         problem = problem if rank is None or rank == problem.rank else problem.at_rank(rank)
-        path = solve_path(problem, radii, solver=metric.solver, tol=metric.tol, max_iter=metric.max_iter)
+        path = solve_path(problem, radii, metric)
         for radius, solution in zip(radii, path, strict=True):
             W = map_views(np.matmul, solution.point.factor, problem.start.factor)
             known, new = solution.evaluation.vectors, embed(whitened.data.X[test], W)

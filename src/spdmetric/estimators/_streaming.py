@@ -51,53 +51,53 @@ class Stream:
     descent: Descent
     weighting: Weighting | None = None  # renewed with the point of the descent
     _past: Past | None = None  # what it takes of matrices that do not wait any more
+    _waiting: tuple[np.ndarray, ...] | None = None  # matrices, codes and weights
+    _weights = (np.inf, 0.0)  # smallest and largest positive weight
+    _unit = 1.0  # what weights are multiplied with: only ratios matter
+    _fixed = False  # G0
+    _centered = 0  # matrices that G0 is the mean of
+    _seconds = 0.0
 
     def __init__(self, classes: np.ndarray, rank: int | None, random_state: RandomState):
         self.history: deque[Record] = deque(maxlen=_RECORDS)
         self.rank, self._classes = rank, classes
-        self._fixed = False  # G0
         self.counts = np.zeros(classes.size, dtype=int)  # matrices of each class so far
-        self._waiting: Data | None = None
-        self._weights = (np.inf, 0.0)  # smallest and largest positive weight
-        self._unit = 1.0  # what weights are multiplied with: only ratios matter
-        self._centered = 0  # matrices that G0 is the mean of
         self._rng = np.random.default_rng(draw_seed(random_state))
-        self._seconds = 0.0
 
     def copy(self) -> Stream:
         """Another stream with the same past: what one learns the other does not."""
         other = copy(self)
         other.history, other.counts, other._rng = self.history.copy(), self.counts.copy(), deepcopy(self._rng)
-        if hasattr(self, "descent"):
-            other.descent = copy(self.descent)
+        other.descent = copy(self.descent)
         return other
 
-    def learn(
-        self,
-        X: np.ndarray,
-        codes: np.ndarray,
-        weight: np.ndarray,
-        *,
-        radius: float,
-        init: str | Array,
-        with_weighting: bool,
-    ) -> np.ndarray:
-        """Learn from a batch, or keep it until there are enough matrices; the weighting too if it is wanted.
+    def learn(self, X: np.ndarray, codes: np.ndarray, weight: np.ndarray, metric: Any) -> np.ndarray:
+        """Learn from a batch what a metric asks for, or keep it until there are enough matrices.
 
         Returns the classes that are absent if G0 was fixed by this batch, otherwise none.
         """
         began = time.perf_counter()
-        batch = self._labeled(X, codes, self._scaled(weight)).weighted
-        codes = batch.target.codes
-        self.counts += np.bincount(codes, minlength=self._classes.size)
-        together = batch if self._waiting is None else self._join(self._waiting, batch)
+        if self._weights[1] == 0:  # the first batch
+            self._unit = weight_unit(float(weight.max()))
+        smallest, largest = weight_range(weight)
+        self._weights = min(smallest, self._weights[0]), max(largest, self._weights[1])
+        check_weight_range(*self._weights)
+        has = weight > 0
+        columns: tuple[np.ndarray, ...] = X[has], codes[has], weight[has] * self._unit
+        self.counts += np.bincount(columns[1], minlength=self._classes.size)
+        if self._waiting is not None:
+            columns = tuple(map(np.concatenate, zip(self._waiting, columns, strict=True)))
+        X, codes, weight = columns
+        together = Data(X, ClassTarget.from_codes(codes, weight, self._classes.size))
         n, d = together.shape[0], together.shape[-1]
         absent, begins = self._classes[:0], False
         if not self._fixed:
-            self._fixed = _enough(n, d, self.counts)
+            wanted = d * (d + 1) // 2  # as many as each has entries that are free
+            several = np.count_nonzero(self.counts) > 1
+            self._fixed = bool(n >= wanted and (several or n >= _PATIENCE * wanted))
             begins = self._fixed or n >= 2 * self._centered  # not each time: computing a mean is expensive
             if begins:
-                self._begin(together, radius, init)
+                self._begin(together, float(metric.radius), metric.init)
             absent = self._classes[(self.counts == 0) & self._fixed]
         size = batch_size(d)
         ready = self._fixed and n >= size
@@ -105,37 +105,17 @@ class Stream:
             objective = self._objective(together)
             for rows in solvers.mini_batches(objective.n, size, self._rng) if ready else ():
                 self.descent.learn(objective, rows)
-            if with_weighting:
+            if metric.weighting is not None:
                 past = Past.from_batch(objective, self.descent.point)
                 past = past if self._past is None else self._past.then(past)
                 self.weighting, self._past = past.weighting(), past if ready else None
-        if not with_weighting:
+        if metric.weighting is None:
             self.weighting = self._past = None
-        self._waiting = None if ready else together
+        self._waiting = None if ready else columns
         self._seconds += time.perf_counter() - began
-        constraint, steps = self.descent.iterate, self.descent.batches
-        self.history.append(
-            Record(
-                steps, constraint.here.value, constraint.residual, constraint.distance, steps, self._seconds
-            )
-        )
+        at, steps = self.descent.iterate, self.descent.batches
+        self.history.append(Record(steps, at.here.value, at.residual, at.distance, steps, self._seconds))
         return absent
-
-    def _scaled(self, weight: np.ndarray) -> np.ndarray:
-        """Weights in the unit of the first batch."""
-        if self._weights[1] == 0:
-            self._unit = weight_unit(float(weight.max()))
-        smallest, largest = weight_range(weight)
-        self._weights = min(smallest, self._weights[0]), max(largest, self._weights[1])
-        check_weight_range(*self._weights)
-        return weight * self._unit
-
-    def _labeled(self, X: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> Data:
-        return Data(X, ClassTarget.from_codes(codes, weight, self._classes.size))
-
-    def _join(self, one: Data, other: Data) -> Data:
-        columns = [(data.X, data.target.codes, data.target.weight) for data in (one, other)]
-        return self._labeled(*map(np.concatenate, zip(*columns, strict=True)))
 
     def _begin(self, batch: Data, radius: float, init: str | Array) -> None:
         """Start at the mean of the matrices so far."""
@@ -164,25 +144,18 @@ def batch_size(d: int) -> int:
     return max(32, 4 * d)
 
 
-def _enough(n: int, d: int, counts: np.ndarray) -> bool:
-    """Whether G0 can be fixed: with two classes, or without if the second is too long in coming."""
-    wanted = d * (d + 1) // 2  # as many as each has entries that are free
-    return n >= wanted and bool(np.count_nonzero(counts) > 1 or n >= _PATIENCE * wanted)
-
-
-def check_stream(
-    classes: Any,
-    known: np.ndarray | None,
-    kernel: str,
-    class_weight: validation.ClassWeight,
-) -> np.ndarray:
+def check_stream(classes: Any, known: np.ndarray | None, metric: Any) -> np.ndarray:
     """Return all classes of a stream, sorted; refuse parameters that need all the data at once."""
-    if kernel != "linear":
+    if metric.task == "regression":
         raise ValueError(
-            f"kernel={kernel!r} compares all pairs of matrices, and a stream forgets them: partial_fit needs "
-            "kernel='linear'."
+            "task='regression': a stream is learned from for classes only, as the spread of its targets is "
+            "not known in advance. Use fit, with solver='stochastic' for many matrices."
         )
-    if class_weight == "balanced":
+    if metric.kernel == "rbf":
+        raise ValueError(
+            "kernel='rbf' compares all pairs of matrices, and a stream forgets them: use 'linear'."
+        )
+    if metric.class_weight == "balanced":
         raise ValueError(
             "class_weight='balanced' needs the sizes of all classes, which a stream does not know in "
             "advance: give a dict of weights, or pass sample_weight to partial_fit instead."

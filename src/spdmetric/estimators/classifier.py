@@ -30,7 +30,7 @@ from spdmetric.linalg.batch import count_features, map_views, view_columns
 from spdmetric.linalg.symmetric import Array, invsqrtm, powm
 from spdmetric.linalg.threads import one_thread
 from spdmetric.manifolds import ProductPoint
-from spdmetric.objectives.data import ClassTarget, take_view
+from spdmetric.objectives.data import ClassTarget
 from spdmetric.objectives.start import ViewStarts
 from spdmetric.validation import ClassWeight, UninformativeDataError
 
@@ -311,7 +311,7 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         if np.bincount(mine.codes, minlength=len(self.classes_)).min() < 2:
             return None
         own = validation.check_psd(validation.to_numpy(X), 1)[counts]
-        own = own if own.ndim == 3 else own[:, : len(self.metric_.embedding_.views)]
+        own = own if own.ndim == 3 else own[:, : len(self.metric_.embedding_.starts)]
         rank = None if validation.is_definite(own) else validation.smallest_rank(own)
         metric = LogEuclideanMetricCV(
             LogEuclideanMetric(task="classification", tol=3e-2, max_iter=40),
@@ -342,14 +342,14 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         vectors = transform_to_numpy(metric, X, None)
         usual = training.target(len(self.classes_)).share
         share = estimate_shares(vectors, weight, head, variance, usual)
-        views, departure, means = metric.embedding_.views, share @ training.centers, []
-        for v, columns in enumerate(view_columns(view.center for view in views)):
-            stack = X if X.ndim == 3 else take_view(X, v, len(views[v].basis))
-            means.append(find_shifted_mean(stack, weight, views[v].mean, departure[columns]))
+        embedding, departure = metric.embedding_, share @ training.centers
+        columns = view_columns(start.center for start in embedding.starts)
+        parts = zip(embedding.split(X), embedding.means, columns, strict=True)
+        means = [find_shifted_mean(stack, weight, mean, departure[at]) for stack, mean, at in parts]
 
         def move(metric: LogEuclideanMetricCV) -> LogEuclideanMetricCV:
-            there, left = copy(metric), iter(means)
-            there.embedding_ = metric.embedding_.update(lambda view: view.moved(next(left)))
+            there = copy(metric)
+            there.embedding_ = metric.embedding_.moved(means)
             return there
 
         adapted = self._carry(move)
@@ -382,13 +382,12 @@ def _check_own(X: Any, y: Any, sample_weight: Any, classes: np.ndarray) -> tuple
 def _widen(metric: LogEuclideanMetricCV, ranks: Sequence[int]) -> LogEuclideanMetricCV:
     """A copy whose vectors have no weighting, and at low rank more directions."""
     wide, embedding = copy(metric), replace(metric.embedding_, weighting=None)
-    if embedding.low_rank and list(ranks) != [len(view.factor) for view in embedding.views]:
+    if embedding.low_rank and list(ranks) != list(map(len, embedding.factors)):
         point = metric.solution_.point.widened(*ranks)
         wide.solution_ = replace(metric.solution_, point=point)
-        left = iter(point.views if isinstance(point, ProductPoint) else [point])
-        embedding = embedding.update(
-            lambda view: replace(view, factor=(p := next(left)).factor, frame=p.frame)
-        )
+        views = point.views if isinstance(point, ProductPoint) else [point]
+        factors, frames = (tuple(getattr(one, name) for one in views) for name in ("factor", "frame"))
+        embedding = replace(embedding, factors=factors, frames=frames)
     wide.embedding_ = embedding
     return wide
 
@@ -400,7 +399,7 @@ def _widen_vectors(
 
     And both ranks, of each view.
     """
-    ranks, X = [len(view.factor) for view in metric.embedding_.views], training.whitened.data.X
+    ranks, X = list(map(len, metric.embedding_.factors)), training.whitened.data.X
     if not metric.embedding_.low_rank:
         return training.plain, tuple(zip(ranks, ranks, strict=True))
     stacks = split_views(X, training.start.factor)
@@ -420,16 +419,16 @@ def _find_centers(metric: LogEuclideanMetricCV, training: Training) -> np.ndarra
 
     They are taken at the mean of all matrices, or of the domain of each.
     """
-    views, whitened = metric.embedding_.views, training.whitened
+    embedding, whitened = metric.embedding_, training.whitened
     logs, target = whitened.logs, whitened.data.target
     stacks = split_views(whitened.data.X, training.start.factor)
     if logs is None and not all(map(validation.is_definite, stacks)):
         return None
     if logs is None or metric.domains_ is not None:
         if metric.domains_ is None:
-            roots = [invsqrtm(view.mean) for view in views]
+            roots = list(map(invsqrtm, embedding.means))
         else:  # X is whitened by the center, if there is one, and comes back
-            roots = [np.eye(len(view.basis)) if logs is None else powm(view.center, 0.5) for view in views]
+            roots = [np.eye(len(s.basis)) if logs is None else powm(s.center, 0.5) for s in embedding.starts]
         logs = np.hstack([embed(X, W) for X, W in zip(stacks, roots, strict=True)])
     elif isinstance(whitened.center, ViewStarts):  # as they were before views were given one spread
         lengths = [count_features(start.center) for start in whitened.center.views]

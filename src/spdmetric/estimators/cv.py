@@ -6,7 +6,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -29,7 +28,6 @@ from spdmetric.estimators._fitted import (
 )
 from spdmetric.estimators._selection import Candidate, Table, Whitened
 from spdmetric.estimators._streaming import RandomState, draw_seed
-from spdmetric.estimators.embedding import turn_vectors
 from spdmetric.estimators.metric import (
     LogEuclideanMetric,
     check_data,
@@ -318,8 +316,7 @@ class LogEuclideanMetricCV(FittedMetric):
     ) -> Training:
         """Learn the chosen metric on all matrices, from the center that the folds have used."""
         problem = whitened.find_problem(slice(None), chosen.rank, metric, searched=radii != [0.0])
-        search = partial(solve_path, solver=metric.solver, tol=metric.tol, max_iter=metric.max_iter)
-        solutions = search(problem, radii, callback=metric._report)
+        solutions = solve_path(problem, radii, metric, metric._report)
         solution = solutions[radii.index(chosen.radius)]
         weighting = None if chosen.weighting is None else learn_weighting(solution)
         start: Any = problem.start
@@ -329,12 +326,12 @@ class LogEuclideanMetricCV(FittedMetric):
         self.path_ = Path(
             radius=np.array(radii, dtype=float),
             alignment=np.array([1 - solution.value for solution in solutions]),
-            distance=np.array([np.linalg.norm(p.S) for p in points]) / np.sqrt(len(self.embedding_.views)),
+            distance=np.array([np.linalg.norm(p.S) for p in points]) / np.sqrt(len(self.embedding_.starts)),
             condition=np.exp([point.spread for point in points]),
         )
         plain = vectors = solution.evaluation.vectors
         if chosen.rank is None:
-            plain = turn_vectors(self.embedding_.frame, vectors)
+            plain = self.embedding_.turn(vectors)
         vectors = plain if weighting is None else vectors @ weighting.directions
         return Training(rows, whitened, vectors, plain, problem.start)
 
@@ -433,7 +430,7 @@ def transform_to_numpy(metric: FittedMetric, X: Array, sample_domain: Array | No
     return np.asarray(validation.to_numpy(metric.transform(X, sample_domain)), dtype=np.float64)
 
 
-class MetricPredictor(CallbackSupportMixin, StackEstimator):
+class MetricPredictor(StackEstimator, CallbackSupportMixin):
     """A chosen metric with a head behind it."""
 
     __metadata_request__fit: ClassVar = {"groups": False}  # as above

@@ -104,6 +104,7 @@ class FilterBankCovariances(TransformerMixin, StackEstimator):
         check_is_fitted(self)
         with require_extra("FilterBankCovariances needs pyRiemann", "compare"):
             from pyriemann.estimation import Covariances
+        from scipy.signal import butter, sosfiltfilt
 
         signals, sfreq, first = self._check_signals(X)
         if signals.shape[1] != self.n_features_in_:
@@ -114,7 +115,11 @@ class FilterBankCovariances(TransformerMixin, StackEstimator):
         covariances, matrices, filtered, of_band = Covariances(self.estimator), [], signals, None
         for band, samples, _ in self._find_views(sfreq, first, signals.shape[2]):
             if band != of_band:  # the windows of a band share its filter
-                filtered, of_band = signals if band is None else _filter(signals, band, sfreq), band
+                filtered, of_band = signals, band
+                if band is not None:  # forward and backward
+                    sos = butter(5, band, "band", fs=sfreq, output="sos")
+                    pad = min(3 * (2 * len(sos) + 1), signals.shape[2] - 1)
+                    filtered = sosfiltfilt(sos, signals, axis=2, padlen=pad)
             matrices.append(covariances.fit_transform(filtered[:, :, samples]))
         return np.stack(matrices, axis=1)
 
@@ -167,11 +172,3 @@ def _check_pair(name: str, pair: Pair, low: float, high: float, of: str) -> Pair
     if len(ends) != 2 or not low < ends[0] < ends[1] < high:
         raise ValueError(f"{name} has {pair!r}: expected two rising {of} {high:g}.")
     return float(ends[0]), float(ends[1])
-
-
-def _filter(signals: np.ndarray, band: Pair, sfreq: float) -> np.ndarray:
-    """Signals band-passed forward and backward."""
-    from scipy.signal import butter, sosfiltfilt
-
-    sos = butter(5, band, "band", fs=sfreq, output="sos")
-    return sosfiltfilt(sos, signals, axis=2, padlen=min(3 * (2 * len(sos) + 1), signals.shape[2] - 1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from functools import partial
 from math import isfinite, prod
@@ -25,7 +25,7 @@ from spdmetric.estimators._streaming import (
     draw_seed,
     stochastic_solver,
 )
-from spdmetric.estimators.embedding import AnyEmbedding, embedding_at
+from spdmetric.estimators.embedding import embedding_at
 from spdmetric.linalg.batch import map_views
 from spdmetric.linalg.symmetric import Array
 from spdmetric.linalg.threads import Map, threads
@@ -37,6 +37,7 @@ from spdmetric.objectives.data import (
     check_target,
     fits,
     is_stored,
+    leave_out_stored,
     row_chunks,
     stored_shape,
 )
@@ -44,18 +45,7 @@ from spdmetric.objectives.gaussian import MOST, GaussianEvaluation, GaussianMisa
 from spdmetric.objectives.start import Start, ViewStarts, find_start
 from spdmetric.objectives.weighting import Weighting
 from spdmetric.solvers import SOLVERS, Callback, Record, Solution, trust_region
-from spdmetric.validation import (
-    COUNT,
-    N_JOBS,
-    RANDOM_STATE,
-    ClassWeight,
-    Constraint,
-    UninformativeDataError,
-    check_value,
-    is_finite_number,
-    one_of,
-    optional,
-)
+from spdmetric.validation import UninformativeDataError, is_finite_number, one_of, optional
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -186,8 +176,6 @@ class LogEuclideanMetric(FittedMetric):
     True
     """
 
-    _stream: Stream | None = None
-
     def __init__(
         self,
         radius: float = 10.0,
@@ -198,7 +186,7 @@ class LogEuclideanMetric(FittedMetric):
         kernel: str = "linear",
         gamma: float | None = None,
         task: str = "auto",
-        class_weight: ClassWeight = None,
+        class_weight: validation.ClassWeight = None,
         solver: str = "trust-region",
         tol: float = 1e-3,
         max_iter: int = 1000,
@@ -258,26 +246,14 @@ class LogEuclideanMetric(FittedMetric):
             data, classes, domains = check_data(
                 self, X, y, sample_weight, sample_domain, rank=self.rank, map=map_chunks
             )
-            if not data.gathers:
-                self._check_for_cluster()
             data = data.weighted if data.gathers else data
-            solver = SOLVERS.get(self.solver) or partial(stochastic_solver, random_state=self.random_state)
             start = find_start(data, self.init, self.rank)
-            problem = find_problem(data, start, self.rank, kernel=self.kernel, gamma=self.gamma)
-            shape = data.shape
+            problem, shape = find_problem(data, start, self.rank, self), data.shape
             del data  # what the problem does not keep need not stay on the workers
-            (solution,) = solve_path(
-                problem,
-                [float(self.radius)],
-                solver=solver,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                callback=self._report,
-            )
+            (solution,) = solve_path(problem, [float(self.radius)], self, self._report)
             weighting = None if self.weighting is None else learn_weighting(solution)
             self._keep_input(shape, getattr(X, "view_names", None), classes, domains)
             self._keep(start, solution, weighting)
-        self._stream = None
         if solution.status.name not in ("CONVERGED", "NOISE", "CALLBACK"):
             warn_at_caller(
                 f"{type(self).__name__}: {solution.status.value} (KKT residual {solution.residual:.2g}, "
@@ -327,14 +303,8 @@ class LogEuclideanMetric(FittedMetric):
         self : LogEuclideanMetric
         """
         check_parameters(self)
-        if self.task == "regression":
-            raise ValueError(
-                "task='regression': a stream is learned from for classes only, as the spread of its targets "
-                "is not known in advance. Use fit, with solver='stochastic' for many matrices."
-            )
         past = self._stream
-        known = None if past is None else self.classes_
-        classes = check_stream(classes, known, self.kernel, self.class_weight)
+        classes = check_stream(classes, None if past is None else self.classes_, self)
         names = getattr(X, "view_names", None)
         X = validation.check_psd(validation.leave_out(X, sample_weight), self.rank)
         if past is not None:
@@ -343,14 +313,7 @@ class LogEuclideanMetric(FittedMetric):
         # All is done with copies until nothing can fail any more: a call that raises changes nothing.
         stream = Stream(classes, self.rank, deepcopy(self.random_state)) if past is None else past.copy()
         with threads():
-            absent = stream.learn(
-                X,
-                codes,
-                weight,
-                radius=float(self.radius),
-                init=self.init,
-                with_weighting=self.weighting is not None,
-            )
+            absent = stream.learn(X, codes, weight, self)
             solution = stream.solution
         if absent.size:
             warn_at_caller(
@@ -381,24 +344,10 @@ class LogEuclideanMetric(FittedMetric):
             stop = end_task(self, context, "iteration") or stop
         return stop
 
-    def _check_for_cluster(self) -> None:
-        """Refuse kernel and solver that need all matrices in this process."""
-        for name, value, other in (("kernel", "rbf", "linear"), ("solver", "stochastic", "trust-region")):
-            if getattr(self, name) == value:
-                raise ValueError(
-                    f"{name}={value!r} needs the matrices in this process, and those of a dask array stay on "
-                    f"the workers: use {name}={other!r}, or fit on X.compute()."
-                )
-
-    def _adapt_to(self, X: Array, sample_weight: Array | None, *, resumed: bool) -> LogEuclideanMetric:
-        adapted = super()._adapt_to(X, sample_weight, resumed=resumed)
-        adapted._stream = None  # another session: a stream goes on in the metric that it began with
-        return adapted
-
 
 # What each parameter may be, radius apart.
-CONSTRAINTS: dict[str, Constraint] = {
-    "rank": optional(COUNT),
+CONSTRAINTS: dict[str, validation.Constraint] = {
+    "rank": optional(validation.COUNT),
     "weighting": one_of(None, "discriminant"),
     "init": one_of(*MEANS, "identity", other="an SPD matrix of shape (d, d)"),
     "kernel": one_of("linear", "rbf"),
@@ -413,10 +362,10 @@ CONSTRAINTS: dict[str, Constraint] = {
     ),
     "solver": one_of(*SOLVERS, "stochastic"),
     "tol": (lambda value: isinstance(value, Real) and value > 0, "a positive number"),  # type: ignore[operator]
-    "max_iter": COUNT,
-    "n_jobs": N_JOBS,
+    "max_iter": validation.COUNT,
+    "n_jobs": validation.N_JOBS,
     "callback": (lambda value: value is None or callable(value), "a function of one Record, or None"),
-    "random_state": RANDOM_STATE,
+    "random_state": validation.RANDOM_STATE,
 }
 
 
@@ -424,7 +373,7 @@ def check_parameters(metric: LogEuclideanMetric) -> None:
     """Refuse parameters that mean nothing, or nothing together, before any data are looked at."""
     validation.check_radius(metric.radius)
     for name, constraint in CONSTRAINTS.items():
-        check_value(name, getattr(metric, name), constraint)
+        validation.check_value(name, getattr(metric, name), constraint)
     gamma, kernel, weighting = metric.gamma, metric.kernel, metric.weighting
     if gamma is not None and kernel == "linear":
         raise ValueError(
@@ -468,26 +417,33 @@ def check_data(
     ``metric`` says what y holds, how classes are weighed, and what domains are recentered by.  Returns the
     data, the classes, None for regression targets, and names and means of the domains.
     """
-    labels, weights, domains = y, sample_weight, None
-    if sample_domain is not None:
-        X, domains = recenter_domains(X, sample_domain, sample_weight, mean=metric._mean_name, map=map)
-    rows = row_chunks(stored_shape(X)) if is_stored(X) else None
-    client = None
-    if is_dask_array(X):
-        from spdmetric.distributed.arrays import align_columns, chunk_rows, compute, compute_lazily
-        from spdmetric.distributed.cluster import current_client
+    labels, weights, domains, client, rows = y, sample_weight, None, None, None
+    is_dask = is_dask_array(X)
+    if is_dask:
+        from spdmetric.distributed import arrays, cluster
         from spdmetric.distributed.data import check_cluster_data
 
-        X, labels, weights = align_columns(X, y, sample_weight)
-        client = current_client()
-        if client is None:
-            rows = chunk_rows(X)
-            X = compute(X) if fits(prod(X.shape[:-2]), X.shape[-1]) else compute_lazily(X)
-            labels, weights = (None if v is None else compute(v) for v in (labels, weights))
+        X, labels, weights = arrays.align_columns(X, y, sample_weight)
+        X, client = arrays.leave_out(X, weights), cluster.current_client()
+    elif is_stored(X):
+        rows = row_chunks(stored_shape(X))
+        X = leave_out_stored(X, weights)
+    if sample_domain is not None:
+        X, domains = recenter_domains(X, sample_domain, sample_weight, mean=metric._mean_name, map=map)
+    if is_dask and client is None:
+        rows = arrays.chunk_rows(X)
+        X = arrays.compute(X) if fits(prod(X.shape[:-2]), X.shape[-1]) else arrays.compute_lazily(X)
+        labels, weights = (None if v is None else arrays.compute(v) for v in (labels, weights))
     what = weights, metric.class_weight, metric.task
     classes: np.ndarray | None
     data: Any
     if client is not None:
+        for name, bad, good in (("kernel", "rbf", "linear"), ("solver", "stochastic", "trust-region")):
+            if getattr(metric, name) == bad:
+                raise ValueError(
+                    f"{name}={bad!r} needs the matrices in this process, and those of a dask array stay on "
+                    f"the workers: use {name}={good!r}, or fit on X.compute()."
+                )
         classes, data = check_cluster_data(client, X, labels, *what, rank)
     else:
         if rows is None:
@@ -529,24 +485,29 @@ def find_problem(
     data: Data,
     start: Start | ViewStarts,
     rank: int | None,
+    metric: LogEuclideanMetric,
     *,
-    kernel: str = "linear",
-    gamma: float | None = None,
     whitened: bool = False,
 ) -> Problem:
-    """Whiten the data at their start unless they are, and evaluate the objective there.
+    """Whiten the data at their start unless they are, and evaluate the objective of a metric there.
 
     Whitened once, the data keep one set of rounding errors, however ill-conditioned they
     are, and the objective stays smooth.
     """
-    n, d = data.shape[0], data.shape[-1]
+    n, d, kernel, gamma = data.shape[0], data.shape[-1], metric.kernel, metric.gamma
     if kernel == "rbf" and n > MOST:
         raise ValueError(
             f"kernel='rbf' compares all pairs of matrices, and X has {n}: expected at most {MOST}. Use "
             "kernel='linear', or learn from some of the matrices."
         )
     if rank is not None:
-        _check_comparable(data, start, rank)
+        embedding = embedding_at(start, start.ball(rank, 0.0).center, d)
+        if singular := int(data.total(embedding.count_singular)):
+            raise ValueError(
+                f"{singular} of {n} matrices of X cannot be compared with the start: they are singular on "
+                f"the {rank} directions on which the classes differ most. Choose a smaller rank, drop "
+                "them, or estimate the matrices with shrinkage."
+            )
     rotation = start.rotation if whitened else None
     data = data if whitened else data.whitened(start.factor)
     objective = (
@@ -575,37 +536,16 @@ def find_problem(
     return Problem(start, objective, rank, here)
 
 
-def _check_comparable(data: Data, start: Start | ViewStarts, rank: int) -> None:
-    """Refuse matrices that are singular on the directions where learning starts."""
-    embedding = embedding_at(start, start.ball(rank, 0.0).center)
-    singular = int(data.total(partial(_count_singular, embedding)))
-    if singular:
-        raise ValueError(
-            f"{singular} of {data.shape[0]} matrices of X cannot be compared with the start: they are "
-            f"singular on the {rank} directions on which the classes differ most. Choose a smaller rank, "
-            "drop them, or estimate the matrices with shrinkage."
-        )
-
-
-def _count_singular(embedding: AnyEmbedding, X: np.ndarray, target: object) -> np.ndarray:
-    return np.array(embedding.count_singular(X))
-
-
 def solve_path(
-    problem: Problem,
-    radii: Sequence[float],
-    *,
-    solver: Callable[..., Solution] | str = "trust-region",
-    tol: float,
-    max_iter: int,
-    callback: Callback | None = None,
+    problem: Problem, radii: Sequence[float], metric: LogEuclideanMetric, callback: Callback | None = None
 ) -> list[Solution]:
-    """Solve a problem for all radii, ascending, each from the solution before it.
+    """Solve the problem of a metric for all radii, ascending, each from the solution before it.
 
     A solution on one sphere, stretched to the next, is a good start there: the whole path
     costs little more than its last point alone.
     """
-    named = SOLVERS[solver] if isinstance(solver, str) else solver
+    solver = SOLVERS.get(metric.solver) or partial(stochastic_solver, random_state=metric.random_state)
+    options = {"tol": metric.tol, "max_iter": metric.max_iter}
     solutions: list[Solution] = []
     for radius in radii:
         ball, here = problem.start.ball(problem.rank, radius), problem.here
@@ -613,7 +553,7 @@ def solve_path(
         if solutions and (length := float(np.linalg.norm(solutions[-1].point.S))) > 0:
             first |= {"start": ball.point(solutions[-1].point.S * (ball.radius / length)), "here": None}
         if radius > 0:
-            solutions.append(named(problem.objective, ball, tol=tol, max_iter=max_iter, **first))
+            solutions.append(solver(problem.objective, ball, **options, **first))
         else:  # a ball of one point: nothing to search, and every gradient is normal to it
             solutions.append(trust_region(problem.objective, ball, tol=np.inf, max_iter=0, **first))
     return solutions

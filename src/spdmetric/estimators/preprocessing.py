@@ -134,7 +134,16 @@ class CommonRange(MatrixTransformer):
         floor, inside = self._floor(X, d), matrices
         if r < d:
             inside = congruence(like(adjoint(self.basis_), matrices), matrices)
-            _check_inside(matrices, inside, floor)
+            trace = array_namespace(matrices).linalg.trace
+            whole, part = (np.real(validation.to_numpy(trace(detached(A)))) for A in (matrices, inside))
+            shares = 1 - part / whole  # of what lies outside
+            bad = int(np.argmax(~(shares <= 100 * floor)))  # up to there it is rounding
+            if not shares[bad] <= 100 * floor:
+                raise ValueError(
+                    f"X[{bad}] leaves the common range of the matrices of fit: {shares[bad]:.2g} of its "
+                    f"trace lies outside its {r} of {d} dimensions. Treat new matrices as those of fit were "
+                    "treated, with the same reference and the same projection, or fit on all of them."
+                )
         _check_definite(inside, floor, d)
         return inside
 
@@ -272,17 +281,3 @@ def _check_definite(inside: Array, floor: float, d: int) -> None:
         "Drop those that differ, estimate them with shrinkage, or learn a metric of low rank with rank=m and "
         "init='euclid', m at most the lowest rank."
     )
-
-
-def _check_inside(X: Array, inside: Array, floor: float) -> None:
-    """Refuse matrices that leave the range; of those that stay, what is outside is rounding."""
-    xp = array_namespace(X)
-    whole, part = (xp.linalg.trace(detached(matrices)) for matrices in (X, inside))
-    shares = 1 - np.real(validation.to_numpy(part)) / np.real(validation.to_numpy(whole))
-    bad = int(np.argmax(~(shares <= 100 * floor)))
-    if not shares[bad] <= 100 * floor:
-        raise ValueError(
-            f"X[{bad}] leaves the common range of the matrices of fit: {shares[bad]:.2g} of its trace lies "
-            f"outside its {inside.shape[1]} of {X.shape[1]} dimensions. Treat new matrices as those of fit "
-            "were treated, with the same reference and the same projection, or fit on all of them."
-        )

@@ -39,7 +39,7 @@ TRUSTED = frozenset(
         "spdmetric.estimators.heads.Ridge",
         "spdmetric.estimators.heads.NeighborMeans",
         "spdmetric.estimators.embedding.Embedding",
-        "spdmetric.estimators.embedding.ViewEmbedding",
+        "spdmetric.objectives.start.Start",
         "spdmetric.estimators._adaptation.LabeledVectors",
         "spdmetric.estimators.filterbank.FilterBankCovariances",
         "spdmetric.estimators.preprocessing.CommonRange",

@@ -439,6 +439,8 @@ def default_chunk_size(d: int) -> int:
 
 def read(X: Array, rows: Rows) -> np.ndarray:
     """Read some matrices into memory, or say which cannot be read."""
+    if isinstance(X, LazyStack):  # what it reads itself has its own sentences
+        return X[rows]
     try:
         # Zarr has a word of its own for row numbers.
         return np.asarray(X.oindex[rows] if hasattr(X, "oindex") else X[rows])
@@ -472,6 +474,21 @@ def check_stored(X: Array, rank: int | None, rows: list[slice], map: Map = map) 
         return chunk if symmetric else symmetrize(chunk)
 
     return LazyStack(X.shape, of_rows, dtype)
+
+
+def leave_out_stored(X: Array, sample_weight: Array | None) -> Array:
+    """A stack that is read, with the identity in place of matrices without weight."""
+    left = check_weights(sample_weight, X) == 0
+    if not left.any():
+        return X
+    _check_file(X)
+
+    def of_rows(rows: Rows) -> np.ndarray:
+        some = np.array(read(X, rows))
+        some[left[rows][: len(some)]] = np.eye(X.shape[-1])
+        return some
+
+    return LazyStack(X.shape, of_rows, X.dtype)
 
 
 def _check_file(X: Array) -> None:

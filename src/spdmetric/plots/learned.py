@@ -237,8 +237,8 @@ class ReferenceSpectrumDisplay(Display):
         metric, name, _ = find_metric(estimator, "reference point")
         metric, _ = find_view(metric, view)
         G = metric.reference_  # at low rank this says why there is none
-        embedding: Any = metric.embedding_
-        G0 = congruence(embedding.basis, embedding.center)
+        (origin,) = metric.embedding_.starts
+        G0 = congruence(origin.basis, origin.center)
         values, vectors = np.linalg.eigh(G)
         moved = np.linalg.eigvalsh(logm(congruence(invsqrtm(G0), G)))
         start = np.linalg.eigvalsh(G0)

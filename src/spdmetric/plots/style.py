@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from spdmetric.estimators import LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.estimators.cv import MetricPredictor
-from spdmetric.estimators.embedding import ViewEmbedding
 from spdmetric.extras import require_extra
 
 if TYPE_CHECKING:  # the figures find these types here too
@@ -126,18 +125,18 @@ def find_metric(estimator: object, what: str, X: ArrayLike | None = None) -> tup
 def find_view(metric: Metric, view: str | int | None) -> tuple[Metric, int]:
     """One view of a fitted metric as a metric of its own, and its number; by default the first."""
     embedding = metric.embedding_
-    if not isinstance(embedding, ViewEmbedding):
+    if embedding.size is None:
         if view is not None:
             raise ValueError(f"view={view!r}: the metric was fitted to matrices without views.")
         return metric, 0
     names = list(metric.view_names_ or range(metric.n_views_ or 0))
     v = 0 if view is None else names.index(view) if view in names else view
-    if not isinstance(v, int) or not 0 <= v < len(embedding.views):
-        used = names[: len(embedding.views)]
+    if not isinstance(v, int) or not 0 <= v < len(embedding.starts):
+        used = names[: len(embedding.starts)]
         raise ValueError(f"view={view!r}: expected one of those that the metric uses, {used}.")
     one = copy(metric)
-    one.embedding_, one.n_views_, one.view_names_ = embedding.views[v], None, None
-    one.n_features_in_ = len(embedding.views[v].basis)
+    one.embedding_, one.n_views_, one.view_names_ = embedding.of_view(v), None, None
+    one.n_features_in_ = len(embedding.starts[v].basis)
     return one, v
 
 
