@@ -17,13 +17,12 @@ from pathlib import Path
 import numpy as np
 
 from spdmetric.caller import spell
-from spdmetric.io.arrays import find_format, is_mat, npy_header
-from spdmetric.io.files import FileError, Header, Refused, check_size, explain_unreadable, list_some, shorten
+from spdmetric.io.arrays import is_mat, npy_header, open_arrays
+from spdmetric.io.files import FileError, Header, check_size, explain_unreadable, list_some, shorten
 from spdmetric.io.tables import (
     GROUP_HEADS,
     LABEL_HEADS,
     as_column,
-    check_length,
     read_column,
     read_csv_matrix,
     read_named_column,
@@ -93,11 +92,10 @@ def read_matrices(
         return _read_folder(path, matrices or subject, labels, groups)
     with explain_unreadable(path):
         stored, y, g, key = read_labeled(path, matrices, subject, labels, groups, _count_matrices)
-        X = _as_stack(stored) if is_mat(path) else stored
-        notes: tuple[str, ...] = ()
-        if X.shape != stored.shape or X.strides != stored.strides:
-            how = f"is stored as {stored.shape}, matrix after matrix along its last axis as MATLAB does"
-            notes = (f"{key} {how}; it was read as {X.shape}.",)
+    X = _as_stack(stored) if is_mat(path) else stored
+    how = f"is stored as {stored.shape}, matrix after matrix along its last axis as MATLAB does"
+    moved = X.shape != stored.shape or X.strides != stored.strides
+    notes = (f"{key} {how}; it was read as {X.shape}.",) if moved else ()
     return Matrices(np.ascontiguousarray(X), y, g, path.stem, notes)
 
 
@@ -110,38 +108,33 @@ Count = Callable[[Path, str, Header, int], int]  # how many matrices or trials a
 Labeled = tuple[np.ndarray, np.ndarray | None, np.ndarray | None, str]  # array, labels, groups, its name
 
 
-def find_header(path: Path, matrices: str | None = None, subject: int | None = None) -> Header:
-    """Shape and dtype of the matrices or signals of a file."""
-    list_names, read_header, _ = find_format(path)
-    return read_header(path, find_names(list_names(path), matrices, subject)[0])
-
-
 def read_labeled(
     path: Path, matrices: str | None, subject: int | None, labels: Source, groups: Source, count: Count
 ) -> Labeled:
-    """Compare the sizes of all arrays with each other, then read them, the one of the matrices last."""
-    list_names, read_header, read_array = find_format(path)
-    names = list_names(path)
-    key, *others = find_names(names, matrices, subject)
-    sources = [name if given is None else given for given, name in zip((labels, groups), others, strict=True)]
-    headers = {name: read_header(path, name) for name in (key, *map(str, sources)) if name in names}
-    check_size(list_some(headers), sum(header.nbytes for header in headers.values()), path.stat().st_size)
-    n_labels = prod(headers[str(sources[0])].shape) if str(sources[0]) in headers else 0
-    n = count(path, key, headers[key], n_labels)
+    """Compare the sizes of all arrays with the file, then read them, the one of the matrices last."""
+    stored = path.stat().st_size
+    with open_arrays(path) as (names, read_header, read_array):
+        key, *usual = find_names(names, matrices, subject)
+        y_name, g_name = (
+            str(name if given is None else given) for given, name in zip((labels, groups), usual, strict=True)
+        )
+        headers = {name: read_header(name) for name in (key, y_name, g_name) if name in names}
+        check_size(list_some(headers), sum(header.nbytes for header in headers.values()), stored)
+        n = count(path, key, headers[key], prod(headers[y_name].shape) if y_name in headers else 0)
 
-    def read(source: str | PathLike[str], given: Source, heads: tuple[str, ...]) -> np.ndarray | None:
-        if Path(source).suffix.lower() == ".csv":
-            return read_column(source, n, heads)
-        name = str(source)
-        if name in headers:
-            check_length(name, headers[name].shape, n)
-            return as_column(name, read_array(path, name), n, path.stat().st_size)
-        if given is None:
-            return None
-        raise Refused(f"it has no array {shorten(name)}: give one of {list_some(names)}, or a .csv file.")
+        def read(name: str, given: Source, heads: tuple[str, ...]) -> np.ndarray | None:
+            if Path(name).suffix.lower() == ".csv":
+                return read_column(name, n, heads)
+            if name in headers:
+                return as_column(name, read_array(name), n, stored)
+            if given is None:
+                return None
+            raise FileError(
+                f"it has no array {shorten(name)}: give one of {list_some(names)}, or a .csv file."
+            )
 
-    y, g = map(read, sources, (labels, groups), (LABEL_HEADS, GROUP_HEADS))
-    return read_array(path, key), y, g, key
+        y, g = read(y_name, labels, LABEL_HEADS), read(g_name, groups, GROUP_HEADS)
+        return read_array(key), y, g, key
 
 
 def find_names(names: list[str], matrices: str | None, subject: int | None) -> tuple[str, str, str]:
@@ -149,28 +142,28 @@ def find_names(names: list[str], matrices: str | None, subject: int | None) -> t
     subjects = sorted(int(name[1:]) for name in names if re.fullmatch("X[0-9]{1,18}", name))
     if matrices is not None and (matrices not in names or subject is not None):
         todo = f"it has {list_some(names)}" if subject is None else f"leave out {spell('subject')}"
-        raise Refused(f"{spell('matrices', shorten(matrices))}: expected the name of an array; {todo}.")
+        raise FileError(f"{spell('matrices', shorten(matrices))}: expected the name of an array; {todo}.")
     if subject is not None:
         X, y, groups = (f"{letter}{subject}" for letter in "Xyr")
         if X in names and y in names:
             return X, y, groups
         hint = f"subjects {list_some(subjects)}" if subjects else f"one subject: leave out {spell('subject')}"
-        raise Refused(f"expected the arrays {X} and {y} of subject {subject}; it holds {hint}.")
+        raise FileError(f"expected the arrays {X} and {y} of subject {subject}; it holds {hint}.")
     given = [name for name in ("X", "covs", matrices) if name in names and matrices in (None, name)]
     pairs = [(name, labels) for name in given for labels in ("y", "labels", "y")[name == "covs" :][:2]]
     if pairs:
         return (*min(pairs, key=lambda pair: pair[1] not in names), "groups")
     if subjects:
-        raise Refused(f"it holds several subjects: pass {spell('subject')}, one of {list_some(subjects)}.")
+        raise FileError(f"it holds several subjects: pass {spell('subject')}, one of {list_some(subjects)}.")
     todo = f"for others pass {spell('matrices')} and {spell('labels')} with their names"
-    raise Refused(f"expected the arrays X and y, or covs and labels; found {list_some(names)}: {todo}.")
+    raise FileError(f"expected the arrays X and y, or covs and labels; found {list_some(names)}: {todo}.")
 
 
 def _count_matrices(path: Path, name: str, header: Header, n_labels: int) -> int:
     """How many matrices an array holds, or why it holds none."""
     shape = header.shape
     if header.dtype.kind not in "fiubc" or 0 in shape:
-        raise Refused(f"{name} has dtype {header.dtype} and shape {shape}; expected matrices of numbers.")
+        raise FileError(f"{name} has dtype {header.dtype} and shape {shape}; expected matrices of numbers.")
     last = len(shape) == 3 and shape[0] == shape[1]
     if is_mat(path) and (last or (len(shape) == 2 and shape[0] == shape[1] and n_labels == 1)):
         return shape[2] if last else 1
@@ -179,7 +172,7 @@ def _count_matrices(path: Path, name: str, header: Header, n_labels: int) -> int
         if not last and looks_like_signals(shape):
             hint = " These look like signals, (n, channels, times): estimate a covariance matrix of each."
         expected = "(n, d, d), a stack of square matrices, or several a sample, (n, views, d, d)"
-        raise Refused(f"{name} has shape {shape}; expected {expected}.{hint}")
+        raise FileError(f"{name} has shape {shape}; expected {expected}.{hint}")
     return shape[0]
 
 
@@ -287,5 +280,5 @@ def _header_or_matrix(path: Path) -> tuple[Header | np.ndarray, tuple[str, ...] 
         found = npy_header(path)
         if found.dtype.kind not in "fiubc" or len(found.shape) != 2 or len({*found.shape, 0}) != 2:
             got = f"it has dtype {found.dtype} and shape {found.shape}"
-            raise Refused(f"{got}; expected one square matrix of numbers, not a stack of them.")
+            raise FileError(f"{got}; expected one square matrix of numbers, not a stack of them.")
         return found, None
