@@ -17,11 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spdmetric.cli.options import (
-    GROUPS,
     SCORES,
     add_data,
-    add_matrices,
-    add_signals,
+    add_training,
     check_method,
     check_suffix,
     check_targets,
@@ -43,10 +41,8 @@ if TYPE_CHECKING:
 def add_options(parser: ArgumentParser) -> None:
     """Add the options of the command."""
     add_data(parser)
-    groups = f"sessions or subjects, {GROUPS}: left out whole (default: the array groups, if there is one)"
-    parser.add_argument("--groups", type=word, metavar="G", help=groups)
     recenter = (
-        "run every method also with each group recentered by its own mean (default: if there are groups)"
+        "run all methods also with each group recentered by its own mean (default: where there are groups)"
     )
     parser.add_argument("--recenter", action=BooleanOptionalAction, help=recenter)
     test = "train on DATA, test on these matrices"
@@ -60,10 +56,7 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--method", metavar="NAME", help="what to save instead of the winner")
     decides = "what decides (default: accuracy; of regression targets r2)"
     parser.add_argument("--scoring", choices=(*SCORES, "r2", "mae"), help=decides)
-    parser.add_argument("--regression", action="store_true", help="the labels are regression targets")
     parser.add_argument("--title", metavar="WORDS", help="of the page (default: the question, of a file)")
-    weight = "classes count alike, whatever their sizes, in methods that can weigh them"
-    parser.add_argument("--class-weight", choices=("balanced",), help=weight)
     channels = "names of the channels, separated by commas, for the pictures"
     parser.add_argument("--channels", type=names, metavar="NAMES", help=channels)
     repeats = "how often the folds are drawn (default: 1 to 5, by size)"
@@ -73,8 +66,7 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--jobs", type=whole(1), default=cores, metavar="N", help="processes (default: all)")
     methods = "names of methods, separated by commas (default: all)"
     parser.add_argument("--methods", type=names, help=methods)
-    add_matrices(parser)
-    add_signals(parser)
+    add_training(parser)
 
 
 def run(arguments: Namespace) -> None:

@@ -11,17 +11,15 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from spdmetric.cli.options import (
-    GROUPS,
     SCORES,
     add_data,
     add_domains,
-    add_matrices,
-    add_signals,
+    add_training,
     check_method,
     check_suffix,
     check_targets,
@@ -29,7 +27,6 @@ from spdmetric.cli.options import (
     show_progress,
     tell,
     whole,
-    word,
 )
 
 if TYPE_CHECKING:
@@ -55,17 +52,11 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--rank", type=whole(1, "full"), metavar="M", help='directions to learn, or "full"')
     neighbors = "label by K neighbors (default: chosen)"
     parser.add_argument("--neighbors", type=whole(1), metavar="K", help=neighbors)
-    parser.add_argument("--regression", action="store_true", help="the labels are regression targets")
     folds = "of the choice; default: 5, twice for fewer than 200 matrices"
     parser.add_argument("--folds", type=whole(2), metavar="N", help=folds)
     parser.add_argument("--scoring", choices=SCORES, help="by what to choose (default: logloss)")
-    weight = "classes count alike, whatever their sizes"
-    parser.add_argument("--class-weight", choices=("balanced",), help=weight)
-    groups = f"sessions or subjects, {GROUPS}: folds keep them whole (default: the array groups, if any)"
-    parser.add_argument("--groups", type=word, metavar="G", help=groups)
     add_domains(parser)
-    add_matrices(parser)
-    add_signals(parser)
+    add_training(parser)
 
 
 def run(arguments: Namespace) -> None:
@@ -107,14 +98,16 @@ def run(arguments: Namespace) -> None:
 
 
 def learn(model: BaseEstimator, data: Input, groups: np.ndarray | None) -> None:
-    """Train an estimator, with a bar that counts folds or iterations."""
+    """Train an estimator, with a bar that counts folds or iterations: scikit-learn tells them from 1.9 on."""
     from spdmetric.comparison.folds import fit_keywords, steps_of
 
     columns = fit_keywords(model, groups=groups, sample_domain=data.domains)
+    following = [step for step in steps_of(model) if hasattr(step, "set_callbacks")]
     with show_progress("learning") as count:
-        following = [step for step in steps_of(model) if hasattr(step, "set_callbacks")]  # scikit-learn 1.9
+        ignored = dict.fromkeys(("setup", "on_fit_task_begin", "teardown"), lambda *_, **__: None)
+        bar = SimpleNamespace(on_fit_task_end=lambda *_, **__: count(), **ignored)
         for step in following:
-            step.set_callbacks(Bar(count))
+            step.set_callbacks(bar)
         model.fit(data.matrices.X, data.matrices.y, **columns)
         for step in following:  # and the metric inside a classifier: a model file holds no bar
             step.set_callbacks()
@@ -125,6 +118,7 @@ def check_labels(data: Input, arguments: Namespace) -> np.ndarray:
     """Labels to learn from, or a sentence."""
     import numpy as np
 
+    from spdmetric.caller import warn_at_caller
     from spdmetric.validation import is_regression
 
     y, path = data.matrices.y, arguments.data
@@ -132,7 +126,12 @@ def check_labels(data: Input, arguments: Namespace) -> np.ndarray:
         raise ValueError(f"{path} has no labels to learn from: give them with --labels CSV.")
     (found, counts), n = np.unique(y, return_counts=True), len(y)
     if arguments.regression:
-        _check_numbers(found, arguments)
+        if found.dtype.kind not in "fiu":
+            some = f"{path} has words for labels, such as {str(found[0])!r}"
+            raise ValueError(f"--regression needs numbers, and {some}: leave it out to learn classes.")
+        if len(found) <= FEW_VALUES and (found == found.round()).all():
+            some = f"{path} has {len(found)} different whole numbers for labels"
+            warn_at_caller(f"{some}: leave out --regression if they name classes.", UserWarning)
     elif is_regression(y, "auto"):
         some = f"labels that are not all whole, such as {y[y != np.round(y)][0]:.4g}"
         raise ValueError(f"{path} has {some}: give --regression; classes are words or whole numbers.")
@@ -156,18 +155,6 @@ def check_labels(data: Input, arguments: Namespace) -> np.ndarray:
     return y
 
 
-def _check_numbers(found: np.ndarray, arguments: Namespace) -> None:
-    """Refuse regression targets that are words; warn of those that look like classes."""
-    from spdmetric.caller import warn_at_caller
-
-    if found.dtype.kind not in "fiu":
-        some = f"{arguments.data} has words for labels, such as {str(found[0])!r}"
-        raise ValueError(f"--regression needs numbers, and {some}: leave it out to learn classes.")
-    if len(found) <= FEW_VALUES and (found == found.round()).all():
-        some = f"{arguments.data} has {len(found)} different whole numbers for labels"
-        warn_at_caller(f"{some}: leave out --regression if they name classes.", UserWarning)
-
-
 def make_model(arguments: Namespace, sizes: Sizes, grouped: bool) -> BaseEstimator:
     """A fresh classifier or regressor of matrices, with the options that were given."""
     import numpy as np
@@ -187,28 +174,22 @@ def make_model(arguments: Namespace, sizes: Sizes, grouped: bool) -> BaseEstimat
     if SCORES.get(arguments.scoring) and arguments.folds is None and not grouped:
         # Scores of scikit-learn are of folds, each of which then needs all classes.
         set_where_known(estimator, cv=int(np.clip(sizes.smallest_class, 2, FOLDS)))
-    for option, parameters in _parameters(arguments, chooses).items():
-        if set_where_known(estimator, **parameters):
+    parameters: dict[str, dict[str, object]] = {
+        "radius": {"radii": (arguments.radius,)},
+        "rank": {"ranks": (None if arguments.rank == "full" else arguments.rank,)},
+        "neighbors": {"n_neighbors": arguments.neighbors} | ({"head": "neighbors"} if chooses else {}),
+        "folds": {"cv": arguments.folds},
+        "scoring": {"scoring": arguments.scoring and SCORES[arguments.scoring]},
+        "class_weight": {"class_weight": arguments.class_weight},
+    }
+    for argument, values in parameters.items():
+        if getattr(arguments, argument) is not None and set_where_known(estimator, **values):
+            option = f"--{argument.replace('_', '-')}"
             raise ValueError(f"{option} has no meaning for --method {name}: leave it out, or --method.")
     if arguments.domains is not None and not chooses:
         todo = "use --method auto, or --method spdmetric-neighbors"
         raise ValueError(f"--domains needs a method that keeps their means, and {name} does not: {todo}.")
     return estimator
-
-
-def _parameters(arguments: Namespace, chooses: bool) -> dict[str, dict[str, object]]:
-    """Parameters of estimators, by the options that were given."""
-    scoring = arguments.scoring and SCORES[arguments.scoring]
-    found: dict[str, dict[str, object]] = {
-        "--radius": {"radii": (arguments.radius,)},
-        "--rank": {"ranks": (None if arguments.rank == "full" else arguments.rank,)},
-        "--neighbors": {"n_neighbors": arguments.neighbors} | ({"head": "neighbors"} if chooses else {}),
-        "--folds": {"cv": arguments.folds},
-        "--scoring": {"scoring": scoring},
-        "--class-weight": {"class_weight": arguments.class_weight},
-    }
-    named = {f"--{name.replace('_', '-')}" for name, value in vars(arguments).items() if value is not None}
-    return {option: parameters for option, parameters in found.items() if option in named}
 
 
 def _describe_labels(X: np.ndarray, y: np.ndarray, regression: bool) -> str:
@@ -266,19 +247,3 @@ def describe_choice(metric: LogEuclideanMetricCV, y: np.ndarray | None = None) -
         return said
     share = 100 * max(Counter(y.tolist()).values()) / len(y)
     return f"{said}; the largest class has {share:.1f} %" + ", which is not beaten" * bool(right <= share)
-
-
-class Bar:
-    """A callback of scikit-learn (>= 1.9) that counts the tasks of a fit: folds, or iterations."""
-
-    def __init__(self, count: Callable[[], object]):
-        self.count = count
-
-    def setup(self, estimator: object, context: object) -> None:
-        """Do nothing: the bar is there already."""
-
-    teardown = on_fit_task_begin = setup
-
-    def on_fit_task_end(self, estimator: object, context: object) -> None:
-        """Count a task."""
-        self.count()

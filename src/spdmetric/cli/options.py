@@ -10,7 +10,7 @@ import re
 import sys
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 from threading import Event, Thread
@@ -48,24 +48,25 @@ def add_domains(parser: ArgumentParser) -> None:
     parser.add_argument("--domains", type=word, metavar="D", help=domains)
 
 
-def add_signals(parser: ArgumentParser) -> None:
-    """Add what makes matrices of signals; a model keeps it."""
+def add_training(parser: ArgumentParser) -> None:
+    """Add what fit and compare ask of the labels, and how DATA become matrices, which a model keeps."""
+    parser.add_argument("--regression", action="store_true", help="the labels are regression targets")
+    weight = "classes count alike, whatever their sizes, in methods that can weigh them"
+    parser.add_argument("--class-weight", choices=("balanced",), help=weight)
+    groups = f"sessions or subjects, {GROUPS}: folds keep them whole (default: the array groups, if any)"
+    parser.add_argument("--groups", type=word, metavar="G", help=groups)
+    amount = "mix each matrix with a multiple of the identity, of this weight, so that none is singular"
+    parser.add_argument("--shrink", type=shrink, metavar="oas|lwf|VALUE", help=amount)
+    add_skip(parser)
     some = parser.add_argument_group("signals")
     names = "annotations that are trials, as T1,T2 or T1=left,T2=right; recordings need it"
     some.add_argument("--events", metavar="E", help=names)
     band = "pass band of recordings in Hz (default: as they are); again for several matrices a trial"
-    pair: dict[str, Any] = {"type": float, "nargs": 2, "action": "append"}
-    some.add_argument("--band", metavar=("LOW", "HIGH"), help=band, **pair)
+    pairs: dict[str, Any] = {"type": float, "nargs": 2, "action": "append"}
+    some.add_argument("--band", metavar=("LOW", "HIGH"), help=band, **pairs)
     window = "seconds after the annotation, which recordings need; again for several matrices a trial"
-    some.add_argument("--window", metavar=("START", "END"), help=window, **pair)
+    some.add_argument("--window", metavar=("START", "END"), help=window, **pairs)
     some.add_argument("--estimator", choices=ESTIMATORS, help="of the covariances (default: oas)")
-
-
-def add_matrices(parser: ArgumentParser) -> None:
-    """Add what is done about matrices that cannot be used as they are."""
-    amount = "mix each matrix with a multiple of the identity, of this weight, so that none is singular"
-    parser.add_argument("--shrink", type=shrink, metavar="oas|lwf|VALUE", help=amount)
-    add_skip(parser)
 
 
 def add_skip(parser: ArgumentParser) -> None:
@@ -112,13 +113,10 @@ def shrink(text: str) -> str | float:
     """The type of an option that takes oas, lwf or a weight."""
     if text in ("oas", "lwf"):
         return text
-    try:
-        amount = float(text)
-    except ValueError:
-        amount = -1.0
-    if not 0 < amount <= 1:
-        raise ArgumentTypeError(f"expected oas, lwf or a number above 0 and up to 1, got {text!r}")
-    return amount
+    with suppress(ValueError):
+        if 0 < (amount := float(text)) <= 1:
+            return amount
+    raise ArgumentTypeError(f"expected oas, lwf or a number above 0 and up to 1, got {text!r}")
 
 
 def check_targets(targets: Mapping[str, Path | None], *inputs: Path | str | None) -> None:
