@@ -41,9 +41,7 @@ if TYPE_CHECKING:
 def add_options(parser: ArgumentParser) -> None:
     """Add the options of the command."""
     add_data(parser)
-    recenter = (
-        "run all methods also with each group recentered by its own mean (default: where there are groups)"
-    )
+    recenter = "run all also with each group recentered by its own mean (default: where there are groups)"
     parser.add_argument("--recenter", action=BooleanOptionalAction, help=recenter)
     test = "train on DATA, test on these matrices"
     parser.add_argument("--test", type=existing_name, metavar="TEST", help=test)
@@ -84,8 +82,7 @@ def run(arguments: Namespace) -> None:
     check_targets(targets | {"--save": arguments.save}, arguments.data, labels, test)
     if arguments.method is not None and arguments.save is None:
         raise ValueError("--method is what --save trains: give --save MODEL.skops, or --methods to run some.")
-    if arguments.method is not None:
-        check_method(arguments.method)
+    check_method(arguments.method)
     data = read_input(arguments.data, labels, arguments)
     others = None
     if test is not None:

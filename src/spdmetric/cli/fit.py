@@ -63,27 +63,25 @@ def run(arguments: Namespace) -> None:
     """Read, learn, write the model, and say what was learned."""
     check_suffix("--out", arguments.out, ".skops")
     check_targets({"--out": arguments.out}, arguments.data, arguments.labels)
-    classes = {"--method": arguments.method != "auto", "--scoring": arguments.scoring}
-    classes |= {"--class-weight": arguments.class_weight}
-    if arguments.regression and any(classes.values()):
-        given = ", ".join(option for option, value in classes.items() if value)
-        raise ValueError(f"{given} is for classes: leave it out, or --regression.")
+    own = None if arguments.method == "auto" else arguments.method
+    classes = {"--method": own, "--scoring": arguments.scoring, "--class-weight": arguments.class_weight}
+    given = [option for option, value in classes.items() if value]
+    if arguments.regression and given:
+        raise ValueError(f"{', '.join(given)} is for classes: leave it out, or --regression.")
 
     from spdmetric.cli.inputs import describe_input, read_input, save_model
-    from spdmetric.comparison.folds import drop_single_group
-    from spdmetric.comparison.methods import Sizes
+    from spdmetric.comparison.folds import drop_single_group, steps_of
+    from spdmetric.comparison.methods import METHODS, Sizes
 
-    if arguments.method != "auto":
-        check_method(arguments.method)
+    check_method(own)
     data = read_input(arguments.data, arguments.labels, arguments)
     y = check_labels(data, arguments)
     sizes = Sizes.from_data(data.matrices.X, y)
     if arguments.rank not in (None, "full"):
         sizes = sizes._replace(shared=False)  # a metric of low rank does without the common range
     # Domains are groups too; --folds asks for folds of matrices.
-    groups = (
-        drop_single_group(data.matrices.groups) if data.domains is None and arguments.folds is None else None
-    )
+    whole_groups = data.domains is None and arguments.folds is None
+    groups = drop_single_group(data.matrices.groups) if whole_groups else None
     estimator = make_model(arguments, sizes, grouped=groups is not None or data.domains is not None)
     learn(estimator, data, groups)
     save_model(estimator, data, arguments.out)
@@ -93,7 +91,9 @@ def run(arguments: Namespace) -> None:
     elif not sizes.definite:
         lowest = f"the lowest rank is {sizes.smallest_rank} of {sizes.d}"
         lines.append(f"{lowest}: a metric of low rank, from the Euclidean mean; --shrink makes them definite")
-    lines += [*_describe_groups(data, groups), _describe_model(estimator, y, arguments)]
+    metrics = [getattr(step, "metric_", step) for step in steps_of(estimator)]
+    chosen = [describe_choice(metric, y) for metric in metrics if hasattr(metric, "best_params_")]
+    lines += [*_describe_groups(data, groups), *(chosen or [f"trained: {METHODS[arguments.method].title}"])]
     tell(*lines, f"written: {arguments.out}")
 
 
@@ -216,16 +216,6 @@ def _describe_groups(data: Input, groups: np.ndarray | None) -> list[str]:
         return ["--folds: of matrices, so that the groups are not kept whole"] if apart else []
     offer = "--domains groups would recenter each by its own mean"
     return [f"groups, kept whole by the folds: {count_values(groups)}; {offer}"]
-
-
-def _describe_model(model: BaseEstimator, y: np.ndarray, arguments: Namespace) -> str:
-    """What was learned, in a line."""
-    from spdmetric.comparison.folds import steps_of
-    from spdmetric.comparison.methods import METHODS
-
-    found = [getattr(step, "metric_", step) for step in steps_of(model)]
-    chosen = [step for step in found if hasattr(step, "best_params_")]
-    return describe_choice(chosen[0], y) if chosen else f"trained: {METHODS[arguments.method].title}"
 
 
 def describe_choice(metric: LogEuclideanMetricCV, y: np.ndarray | None = None) -> str:

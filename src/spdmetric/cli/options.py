@@ -89,16 +89,16 @@ def whole(least: int, word: str | None = None) -> Callable[[str], int | str]:
     return convert
 
 
-def existing_name(text: str) -> Path:
-    """The type of a file or folder to read."""
-    return Path(word(text))
-
-
 def word(text: str) -> str:
     """The type of an option that takes a name; nothing, of a variable that is not set, is none."""
     if not text.strip():
         raise ArgumentTypeError("expected a name, got nothing")
     return text
+
+
+def existing_name(text: str) -> Path:
+    """The type of a file or folder to read."""
+    return Path(word(text))
 
 
 def names(text: str) -> tuple[str, ...]:
@@ -142,11 +142,11 @@ def check_suffix(option: str, path: Path | None, *suffixes: str) -> None:
         raise ValueError(f"{option} {path}: expected a name that ends in {suffixes[0]}.")
 
 
-def check_method(name: str) -> None:
+def check_method(name: str | None) -> None:
     """Refuse a method that the registry does not have."""
     from spdmetric.comparison.methods import METHODS
 
-    if name not in METHODS:
+    if name is not None and name not in METHODS:
         raise ValueError(f"--method {printable(name)}: there is no such method; see 'spdmetric methods'.")
 
 

@@ -64,17 +64,25 @@ def run(arguments: Namespace) -> None:
     from spdmetric.cli.inputs import describe_input, read_input
     from spdmetric.io.atomic import write_atomically
     from spdmetric.io.files import describe_error
-    from spdmetric.io.models import read_content
+    from spdmetric.io.models import input_of, read_content
 
     content = read_content(arguments.model)
     model = content["model"]
     numbers = is_regressor(model)
-    _check_model(model, arguments)
+    if not hasattr(model, "predict"):
+        todo = "use 'spdmetric fit', or save a LogEuclideanClassifier"
+        raise ValueError(f"{arguments.model} holds a metric without a classifier: {todo}.")
+    if arguments.proba and not hasattr(model, "predict_proba"):
+        raise ValueError(f"{arguments.model} holds a model without probabilities: leave out --proba.")
     with show_progress("labeling") as count:
         data = read_input(arguments.data, arguments.labels, arguments, [], content["recipe"])
         count()
         try:
-            _check_size(model, data, arguments)
+            d, known = data.X.shape[1 if data.recipe else -1], input_of(model)[1]
+            if known not in (None, d):
+                form = "{0} channels" if data.recipe else "matrices {0} x {0}"
+                got, trained = form.format(d), form.format(known)
+                raise ValueError(f"{arguments.data} has {got}; the model was trained on {trained}.")
             columns, lines = _domain_columns(model, data, arguments)
             predicted = model.predict(data.X, **columns)
             count()
@@ -95,26 +103,6 @@ def run(arguments: Namespace) -> None:
         write_atomically(arguments.out, text)
         lines.append(f"written: {arguments.out}, {len(predicted)} {'numbers' if numbers else 'labels'}")
     tell(*lines, stream=stream)
-
-
-def _check_model(model: BaseEstimator, arguments: Namespace) -> None:
-    """Refuse a model that cannot do what is wanted."""
-    if not hasattr(model, "predict"):
-        todo = "use 'spdmetric fit', or save a LogEuclideanClassifier"
-        raise ValueError(f"{arguments.model} holds a metric without a classifier: {todo}.")
-    if arguments.proba and not hasattr(model, "predict_proba"):
-        raise ValueError(f"{arguments.model} holds a model without probabilities: leave out --proba.")
-
-
-def _check_size(model: BaseEstimator, data: Input, arguments: Namespace) -> None:
-    """Refuse matrices, or signals, of another size than those of training."""
-    from spdmetric.io.models import input_of
-
-    d, known = data.X.shape[1 if data.recipe else -1], input_of(model)[1]
-    if known not in (None, d):
-        form = "{0} channels" if data.recipe else "matrices {0} x {0}"
-        got, trained = form.format(d), form.format(known)
-        raise ValueError(f"{arguments.data} has {got}; the model was trained on {trained}.")
 
 
 def _domain_columns(

@@ -36,10 +36,12 @@ def _describe(path: Path, content: dict[str, Any]) -> list[str]:
     from spdmetric.io.models import input_of
 
     model, recipe = content["model"], content["recipe"]
+    form, size = input_of(model)
+    each = "matrices, {0} x {0}" if form == "matrices" else "signals of {0} channels"
     lines = [
         ("file", f"{path}, {path.stat().st_size / 1000:.0f} kB"),
         ("written by", ", ".join(f"{name} {number}" for name, number in content["versions"].items())),
-        ("takes", _takes(*input_of(model))),
+        ("takes", form if size is None else each.format(size)),
     ]
     if recipe is not None:
         known = {name: value for name, value in asdict(recipe).items() if value is not None}
@@ -47,13 +49,6 @@ def _describe(path: Path, content: dict[str, Any]) -> list[str]:
     for step in steps_of(model):
         lines += [("step", expression(step)), *_fitted(step)]
     return [f"{name + ':':18} {printable(value)}" for name, value in lines]
-
-
-def _takes(form: str, size: int | None) -> str:
-    """What is to be given to the model."""
-    if size is None:
-        return form
-    return f"{form}, {size} x {size}" if form == "matrices" else f"{form} of {size} channels"
 
 
 def _fitted(step: BaseEstimator) -> list[tuple[str, str]]:
