@@ -78,10 +78,6 @@ def is_mat(path: Path) -> bool:
     return path.suffix.lower() == ".mat"
 
 
-# ---------------------------------------------------------------------------
-# NumPy
-
-
 def npy_header(path: Path) -> Header:
     """Shape and dtype of the array of a ``.npy`` file."""
     with path.open("rb") as file:

@@ -47,9 +47,7 @@ class Matrices:
     def labels(self) -> np.ndarray:
         """``y``, or a sentence that says that it is missing."""
         if self.y is None:
-            raise ValueError(
-                f"{self.name} has no labels: store them as y or labels in it, or in a .csv file."
-            )
+            raise ValueError(f"{self.name} has no labels: store them as y or labels, or in a .csv file.")
         return self.y
 
 
@@ -99,10 +97,6 @@ def read_matrices(
     return Matrices(np.ascontiguousarray(X), y, g, path.stem, notes)
 
 
-# ---------------------------------------------------------------------------
-# Arrays by their names
-
-
 Source = str | PathLike[str] | None  # of labels or groups: a .csv file, or the name of an array
 Count = Callable[[Path, str, Header, int], int]  # how many matrices or trials an array with a name holds
 Labeled = tuple[np.ndarray, np.ndarray | None, np.ndarray | None, str]  # array, labels, groups, its name
@@ -129,9 +123,7 @@ def read_labeled(
                 return as_column(name, read_array(name), n, stored)
             if given is None:
                 return None
-            raise FileError(
-                f"it has no array {shorten(name)}: give one of {list_some(names)}, or a .csv file."
-            )
+            raise FileError(f"no array {shorten(name)}: give one of {list_some(names)}, or a .csv file.")
 
         y, g = read(y_name, labels, LABEL_HEADS), read(g_name, groups, GROUP_HEADS)
         return read_array(key), y, g, key
@@ -194,10 +186,6 @@ def _as_stack(X: np.ndarray) -> np.ndarray:
     return X.transpose(2, 0, 1)
 
 
-# ---------------------------------------------------------------------------
-# Folders
-
-
 def _read_folder(folder: Path, array: str | int | None, labels: Source, groups: Source) -> Matrices:
     """One matrix of each file; all sizes are compared before a matrix of a ``.npy`` file is read."""
     tables = [Path(table) for table in (labels, groups) if table is not None]
@@ -210,8 +198,8 @@ def _read_folder(folder: Path, array: str | int | None, labels: Source, groups: 
     found, channels = zip(*map(_header_or_matrix, paths), strict=True)
     for path, one, rows in zip(paths, found, channels, strict=True):
         if one.shape != found[0].shape:
-            this, first = f"{path} has shape {one.shape}", f"{paths[0].name} has {found[0].shape}"
-            raise FileError(f"{this}, but {first}: all matrices of a folder must have one size.")
+            other = f"{paths[0].name} has {found[0].shape}: all matrices of a folder must have one size"
+            raise FileError(f"{path} has shape {one.shape}, but {other}.")
         if rows != channels[0]:
             raise FileError(f"{path} and {paths[0].name} have different names of rows; expected the same.")
     X = np.empty((len(paths), *found[0].shape), np.result_type(*{one.dtype for one in found}))
@@ -224,10 +212,9 @@ def _read_folder(folder: Path, array: str | int | None, labels: Source, groups: 
     y = y if labels is None else read_named_column(labels, names, LABEL_HEADS)
     g = None if groups is None else read_named_column(groups, names, GROUP_HEADS)
     others = [path.name for path in _visible(folder) if path.suffix.lower() not in ("", *_MATRIX_SUFFIXES)]
-    notes = (
-        (f"{len(others)} files without a matrix were passed over: {list_some(others)}.",) if others else ()
-    )
-    return Matrices(X, y, g, folder.name or folder.resolve().name, notes, names, channels[0])
+    note = f"{len(others)} files without a matrix were passed over: {list_some(others)}."
+    name = folder.name or folder.resolve().name
+    return Matrices(X, y, g, name, (note,) if others else (), names, channels[0])
 
 
 def find_files(folder: Path, suffixes: Collection[str], left_out: Collection[Path] = ()) -> list[Path]:
@@ -238,9 +225,9 @@ def find_files(folder: Path, suffixes: Collection[str], left_out: Collection[Pat
     there = [path for path in _walk(folder) if path.suffix.lower() in suffixes]
     found = sorted((path for path in there if path.resolve() not in left_out), key=_natural)
     if not found:
-        names = list_some(path.name for path in _visible(folder))
+        has = list_some(path.name for path in _visible(folder))
         raise FileError(
-            f"{folder} is a folder without a file that ends in {list_some(suffixes)}: it has {names}."
+            f"{folder} is a folder without a file that ends in {list_some(suffixes)}: it has {has}."
         )
     depths = {len(path.relative_to(folder).parts): path for path in found}
     if len(depths) > 1 or max(depths) > 2:

@@ -161,15 +161,14 @@ def read_content(path: str | PathLike[str]) -> dict[str, Any]:
 
 def _check_recipe(recipe: object) -> None:
     """Refuse a recipe that `read_signals` would stumble over."""
-    if recipe is None:
-        return
-    if not isinstance(recipe, Recipe):
+    if not isinstance(recipe, Recipe | None):
         raise FileError(f"its recipe is a {type(recipe).__name__}.")
-    for name, value in vars(recipe).items():
-        length, kind = {"channels": (None, str), "band": (2, float), "window": (2, float)}.get(name, (0, str))
-        some = [value] if length == 0 else value if isinstance(value, tuple) else [None]
-        wrong = length not in (None, 0, len(some)) or not all(isinstance(one, kind) for one in some)
-        if wrong and (value is not None or name == "kind"):
+    pair = (float, float)
+    for name, value in vars(recipe or Recipe("array")).items():
+        some = value if isinstance(value, tuple) else (value,)
+        kinds = {"band": pair, "window": pair, "channels": (str,) * len(some)}.get(name, (str,))
+        right = len(some) == len(kinds) and all(map(isinstance, some, kinds))
+        if not right and (value is not None or name == "kind"):
             raise FileError(f"its recipe has {shorten(value)!r} for {name}.")
 
 

@@ -66,6 +66,10 @@ class Signals:
     places: tuple[tuple[str, float], ...] | None = None  # file and second of the event, one for each trial
 
 
+Columns = dict[str, np.ndarray]  # what metadata of epochs say of each trial
+Part = tuple[Signals, set[str], Columns]  # trials of one file, and the names of all its events
+
+
 def read_signals(
     source: Paths | BaseRaw | BaseEpochs,
     labels: Source = None,
@@ -122,7 +126,7 @@ def read_signals(
     if len(sources) == 1 and isinstance(sources[0], Path) and sources[0].is_dir():
         sources = find_files(sources[0], SIGNAL_SUFFIXES)
     wanted = Recipe(recipe.kind if recipe else "", events, band, window, recipe.channels if recipe else None)
-    parts, there = list[Signals](), set[str]()
+    parts = list[Part]()
     for one in sources:
         with explain_unreadable(one) if isinstance(one, Path) else nullcontext():
             array = isinstance(one, Path) and one.suffix.lower() not in SIGNAL_SUFFIXES
@@ -137,18 +141,11 @@ def read_signals(
             if matrices is not None or subject is not None:
                 option = spell("subject" if matrices is None else "matrices")
                 raise FileError(f"it is read without {option}, which is for arrays.")
-            part, names, columns = _read_trials(signals, _name(one), wanted)
-            y, g = (
-                own if given is None or _is_table(given) else _find_column(str(given), part, columns, option)
-                for given, own, option in ((labels, part.y, "labels"), (groups, part.groups, "groups"))
-            )
-        parts.append(replace(part, y=y, groups=g))
-        there |= names
-    found = _join(parts, there, [_name(one) for one in sources], wanted, strict=recipe is None)
-    y, g = (
-        read_column(given, len(found.X), heads) if given is not None and _is_table(given) else own
-        for given, heads, own in ((labels, LABEL_HEADS, found.y), (groups, GROUP_HEADS, found.groups))
-    )
+            parts.append(_read_trials(signals, _name(one), wanted))
+    paths = [_name(one) for one in sources]
+    found = _join(parts, paths, wanted, strict=recipe is None)
+    y = found.y if labels is None else _find_values(labels, "labels", LABEL_HEADS, parts, paths)
+    g = found.groups if groups is None else _find_values(groups, "groups", GROUP_HEADS, parts, paths)
     return replace(found, y=y, groups=g)
 
 
@@ -195,10 +192,6 @@ def _as_path(source: object) -> Path:
     return Path(source)
 
 
-def _is_table(source: str | PathLike[str]) -> bool:
-    return Path(source).suffix.lower() == ".csv"
-
-
 def _name(source: Any) -> Path:
     """Where signals come from; those that MNE has in memory have a name too."""
     if isinstance(source, Path):
@@ -217,10 +210,6 @@ def holds_signals(path: str | PathLike[str], matrices: str | None = None, subjec
     with explain_unreadable(path), open_arrays(path) as (names, read_header, _):
         shape = read_header(find_names(names, matrices, subject)[0]).shape
         return looks_like_signals(shape) and shape[0] != shape[1]
-
-
-# ---------------------------------------------------------------------------
-# Arrays
 
 
 def _read_arrays(
@@ -252,14 +241,6 @@ def _count_trials(path: Path, name: str, header: Header, n_labels: int) -> int:
         expected = "real numbers, (n, channels, times), a signal for each trial"
         raise FileError(f"{name} has dtype {header.dtype} and shape {shape}; expected {expected}.")
     return shape[2] if is_mat(path) and n_labels == shape[2] else shape[0]
-
-
-# ---------------------------------------------------------------------------
-# MNE
-
-
-Columns = dict[str, np.ndarray]  # what metadata of epochs say of each trial
-Part = tuple[Signals, set[str], Columns]  # trials of one file, and the names of all its events
 
 
 def event_labels(events: str) -> dict[str, str]:
@@ -391,18 +372,27 @@ def _select_epochs(
     return X, {str(name): column.to_numpy()[kept] for name, column in dict(told).items()}
 
 
-def _find_column(name: str, part: Signals, columns: Columns, option: str) -> np.ndarray:
-    """A value for each trial: of the metadata, or one for all, which the name of the file tells."""
-    if name in columns:
-        return as_column(name, columns[name], len(part.X), maxsize)
+def _find_values(
+    given: str | PathLike[str], option: str, heads: tuple[str, ...], parts: list[Part], paths: list[Path]
+) -> np.ndarray:
+    """A value for each trial: of a table, of metadata, or one for all, which the name of the file tells."""
+    if Path(given).suffix.lower() == ".csv":
+        return read_column(given, sum(len(part.X) for part, _, _ in parts), heads)
+    name, found = str(given), list[np.ndarray]()
     word, letter = re.escape(name), re.escape(name[:1].upper())
     # As BIDS has it, "sub-01_run-2", or "run2", or "S001R04".
     pattern = rf"(?:^|[_-])(?i:{word}|{word[:3]})[_-]?([^_-]+)|{letter}([0-9]+)"
-    if found := re.search(pattern, part.name) if name else None:
-        return np.full(len(part.X), found[1] or found[2])
-    there = f"its metadata have {list_some(columns)}" if columns else "it has no metadata"
-    expected = "a .csv file, a column of metadata, or a part of the name of the file, as run of S001R04"
-    raise FileError(f"{spell(option, name)}: expected {expected}; {there}.")
+    for (part, _, columns), path in zip(parts, paths, strict=True):
+        with explain_unreadable(path) if path.is_file() else nullcontext():
+            if name in columns:
+                found.append(as_column(name, columns[name], len(part.X), maxsize))
+            elif told := re.search(pattern, part.name) if name else None:
+                found.append(np.full(len(part.X), told[1] or told[2]))
+            else:
+                there = f"its metadata have {list_some(columns)}" if columns else "it has no metadata"
+                expected = "a .csv file, a column of metadata, or a part of the name of the file, as run of"
+                raise FileError(f"{spell(option, name)}: expected {expected} S001R04; {there}.")
+    return np.concatenate(found)
 
 
 def _find_moments(times: np.ndarray, window: Pair) -> slice:
@@ -433,32 +423,28 @@ def _pick_channels(info: Info, wanted: tuple[str, ...] | None) -> tuple[tuple[st
     return tuple(wanted or names), unit
 
 
-def _join(
-    parts: list[Signals], there: set[str], paths: list[Path], wanted: Recipe, *, strict: bool
-) -> Signals:
+def _join(parts: list[Part], paths: list[Path], wanted: Recipe, *, strict: bool) -> Signals:
     """One set of trials, if the files agree; ``strict``: every event that was asked for must be there."""
-    first = parts[0]
-    for part, path in zip(parts, paths, strict=True):
+    several, there = [part for part, _, _ in parts], set[str]().union(*(names for _, names, _ in parts))
+    first = several[0]
+    for part, path in zip(several, paths, strict=True):
         pairs = ((of.recipe.channels, of.rate, of.X.shape[2]) for of in (part, first))
         if next(pairs) != next(pairs):
             other = "other channels, another rate or trials of another length"
             raise FileError(f"{path} has {other} than {paths[0]}; files must agree.")
     asked = event_labels(wanted.events) if wanted.events else there
     missing = [name for name in asked if name not in there]
-    notes = tuple(note for part in parts for note in part.notes)
-    y = np.concatenate([part.y for part in parts])
+    notes = tuple(note for part in several for note in part.notes)
+    y = np.concatenate([part.y for part in several])
     if not len(y) or (strict and missing):
         no_trial = f"no trial of {list_some(missing or asked)}; there are {list_some(sorted(there))}."
         raise FileError(f"{list_some(paths)}: {' '.join([no_trial, *notes])}")
     if len(parts) == 1:
         return first
-    groups = [
-        np.full(len(part.X), path.stem) if part.groups is None else part.groups
-        for part, path in zip(parts, paths, strict=True)
-    ]
-    X, name = np.concatenate([part.X for part in parts]), paths[0].resolve().parent.name
-    places = tuple(place for part in parts for place in part.places or ())
-    return replace(first, X=X, y=y, groups=np.concatenate(groups), name=name, notes=notes, places=places)
+    X, name = np.concatenate([part.X for part in several]), paths[0].resolve().parent.name
+    groups = np.concatenate([np.full(len(part.X), part.name) for part in several])
+    places = tuple(place for part in several for place in part.places or ())
+    return replace(first, X=X, y=y, groups=groups, name=name, notes=notes, places=places)
 
 
 def cut_epochs(

@@ -28,10 +28,6 @@ _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20]")
 
 
-# ---------------------------------------------------------------------------
-# Columns
-
-
 def read_column(path: str | PathLike[str], n: int, heads: tuple[str, ...] = LABEL_HEADS) -> np.ndarray:
     """Read one value for each of ``n`` matrices from a ``.csv`` file.
 
@@ -165,10 +161,6 @@ def _as_words(name: str, words: list[str], stored: int) -> np.ndarray:
     return np.array(words)
 
 
-# ---------------------------------------------------------------------------
-# Matrices
-
-
 def read_csv_matrix(path: Path) -> tuple[np.ndarray, tuple[str, ...] | None]:
     """A matrix of numbers, and the names of its rows where it has a header and perhaps an index.
 
@@ -209,10 +201,6 @@ def _as_float(text: str) -> float | None:
         return float(text)
     except ValueError:
         return None
-
-
-# ---------------------------------------------------------------------------
-# The one reader and the one writer
 
 
 @contextmanager
