@@ -92,7 +92,7 @@ def swallow_interruption(arguments):
 
 
 def test_an_interruption_says_how_to_go_on_even_where_a_module_swallows_it(capsys, monkeypatch):
-    monkeypatch.setattr(cli.compare, "run", swallow_interruption)
+    monkeypatch.setattr("spdmetric.cli.compare.run", swallow_interruption)
     # What runs in the background ignores ^C.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:

@@ -16,7 +16,7 @@ from sklearn.base import clone
 import spdmetric
 from random_matrices import labeled, spd
 from spdmetric import LogEuclideanClassifier
-from spdmetric.cli import main, options
+from spdmetric.cli import main, terminal
 from spdmetric.cli.predict import accuracy
 
 
@@ -138,9 +138,9 @@ def test_time_is_shown_before_the_first_step_ends(monkeypatch):
     shown.isatty = lambda: True
     write = shown.write
     shown.write = lambda text: (write(text), seen.set() if "labeling: 0 steps, 00:00" in text else None)
-    monkeypatch.setattr(options, "PATIENCE", 0.01)
+    monkeypatch.setattr(terminal, "PATIENCE", 0.01)
     monkeypatch.setattr(sys, "stderr", shown)
-    with options.show_progress("labeling"):
+    with terminal.show_progress("labeling"):
         assert seen.wait(60)
 
 

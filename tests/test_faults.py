@@ -201,7 +201,7 @@ def test_input_that_vanishes(command, folder, monkeypatch, capsys):
         path.unlink()
         return read(path, *rest)
 
-    monkeypatch.setattr(inputs, "read_input", vanished)
+    monkeypatch.setattr(f"spdmetric.cli.{command}.read_input", vanished)
     try:
         code = main(list(COMMANDS[command][2:]))
     finally:

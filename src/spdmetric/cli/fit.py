@@ -1,78 +1,36 @@
-"""Learn a classifier from labeled matrices or signals, and keep it in a file.
-
-By default a metric and what labels its vectors are learned: radius, rank and weighting are chosen by
-cross-validation as far as they are not given.  --method takes any other that 'spdmetric methods' lists.
-With --regression the labels are regression targets, and ridge regression or neighbors follow the metric.
-Matrices that are singular in the same directions are brought to their common range first, unless --rank is
-given; where ranks differ, --shrink makes them all definite.
-"""
+"""The command fit: read, learn, keep the model."""
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections import Counter
-from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
-from spdmetric.cli.options import (
-    SCORES,
-    add_data,
-    add_domains,
-    add_training,
-    check_method,
-    check_suffix,
-    check_targets,
-    printable,
-    show_progress,
-    tell,
-    whole,
-)
+import numpy as np
+from sklearn.base import BaseEstimator
 
-if TYPE_CHECKING:
-    import numpy as np
-    from sklearn.base import BaseEstimator
-
-    from spdmetric import LogEuclideanMetricCV
-    from spdmetric.cli.inputs import Input
-    from spdmetric.comparison.methods import Sizes
+from spdmetric.caller import warn_at_caller
+from spdmetric.cli.inputs import Input, check_method, describe_input, read_input, save_model
+from spdmetric.cli.options import SCORES
+from spdmetric.cli.terminal import printable, show_progress, tell
+from spdmetric.comparison.folds import drop_single_group, fit_keywords, steps_of
+from spdmetric.comparison.methods import METHODS, Sizes, find_method, find_obstacle, set_where_known
+from spdmetric.estimators import LogEuclideanMetricCV
+from spdmetric.estimators.cv import MetricPredictor
+from spdmetric.validation import is_regression
 
 FEW_VALUES = 10  # whole numbers, no more than that, look like classes
 FOLDS = 5  # of the choice, where a class has so many matrices
 AUTO = "spdmetric"  # what --method auto stands for
 
 
-def add_options(parser: ArgumentParser) -> None:
-    """Add the options of the command."""
-    add_data(parser)
-    parser.add_argument("-o", "--out", type=Path, required=True, metavar="MODEL.skops", help="file to write")
-    methods = "what to train, see 'spdmetric methods' (default: auto, our choice)"
-    parser.add_argument("--method", default="auto", metavar="NAME", help=methods)
-    parser.add_argument("--radius", type=float, metavar="R", help="largest distance of G from the mean")
-    parser.add_argument("--rank", type=whole(1, "full"), metavar="M", help='directions to learn, or "full"')
-    neighbors = "label by K neighbors (default: chosen)"
-    parser.add_argument("--neighbors", type=whole(1), metavar="K", help=neighbors)
-    folds = "of the choice; default: 5, twice for fewer than 200 matrices"
-    parser.add_argument("--folds", type=whole(2), metavar="N", help=folds)
-    parser.add_argument("--scoring", choices=SCORES, help="by what to choose (default: logloss)")
-    add_domains(parser)
-    add_training(parser)
-
-
 def run(arguments: Namespace) -> None:
     """Read, learn, write the model, and say what was learned."""
-    check_suffix("--out", arguments.out, ".skops")
-    check_targets({"--out": arguments.out}, arguments.data, arguments.labels)
     own = None if arguments.method == "auto" else arguments.method
     classes = {"--method": own, "--scoring": arguments.scoring, "--class-weight": arguments.class_weight}
     given = [option for option, value in classes.items() if value]
     if arguments.regression and given:
         raise ValueError(f"{', '.join(given)} is for classes: leave it out, or --regression.")
-
-    from spdmetric.cli.inputs import describe_input, read_input, save_model
-    from spdmetric.comparison.folds import drop_single_group, steps_of
-    from spdmetric.comparison.methods import METHODS, Sizes
-
     check_method(own)
     data = read_input(arguments.data, arguments.labels, arguments)
     y = check_labels(data, arguments)
@@ -99,8 +57,6 @@ def run(arguments: Namespace) -> None:
 
 def learn(model: BaseEstimator, data: Input, groups: np.ndarray | None) -> None:
     """Train an estimator, with a bar that counts folds or iterations: scikit-learn tells them from 1.9 on."""
-    from spdmetric.comparison.folds import fit_keywords, steps_of
-
     columns = fit_keywords(model, groups=groups, sample_domain=data.domains)
     following = [step for step in steps_of(model) if hasattr(step, "set_callbacks")]
     with show_progress("learning") as count:
@@ -116,11 +72,6 @@ def learn(model: BaseEstimator, data: Input, groups: np.ndarray | None) -> None:
 
 def check_labels(data: Input, arguments: Namespace) -> np.ndarray:
     """Labels to learn from, or a sentence."""
-    import numpy as np
-
-    from spdmetric.caller import warn_at_caller
-    from spdmetric.validation import is_regression
-
     y, path = data.matrices.y, arguments.data
     if y is None:
         raise ValueError(f"{path} has no labels to learn from: give them with --labels CSV.")
@@ -157,12 +108,6 @@ def check_labels(data: Input, arguments: Namespace) -> np.ndarray:
 
 def make_model(arguments: Namespace, sizes: Sizes, grouped: bool) -> BaseEstimator:
     """A fresh classifier or regressor of matrices, with the options that were given."""
-    import numpy as np
-
-    from spdmetric.comparison.folds import steps_of
-    from spdmetric.comparison.methods import find_method, find_obstacle, set_where_known
-    from spdmetric.estimators.cv import MetricPredictor
-
     ours = "regressor" if arguments.regression else AUTO
     name = ours if arguments.method == "auto" else arguments.method
     method = find_method(name)
