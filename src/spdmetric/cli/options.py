@@ -77,14 +77,17 @@ def predict(parser: ArgumentParser) -> None:
     """
     parser.add_argument("model", type=Path, metavar="MODEL.skops", help=MODEL)
     add_data(parser, "where the model was trained on such")
-    out = 'file to write, or "-" for the terminal (default)'
-    place = {"type": lambda text: None if text == "-" else Path(text), "metavar": "LABELS.csv"}
-    parser.add_argument("-o", "--out", help=out, **place)
+    out: dict[str, Any] = {
+        "metavar": "LABELS.csv",
+        "help": 'file to write, or "-" for the terminal (default)',
+    }
+    parser.add_argument("-o", "--out", type=lambda name: None if name == "-" else Path(name), **out)
     parser.add_argument("--proba", action="store_true", help="the probability of each class too")
     parser.add_argument("--groups", type=word, metavar="G", help=f"where --domains is groups: {GROUPS}")
     add_domains(parser)
     add_skip(parser)
-    parser.set_defaults(outputs={"out": (".csv", ".txt", ".tsv", "")})
+    unasked = dict.fromkeys(("events", "band", "window", "estimator", "shrink"))  # the model has them
+    parser.set_defaults(outputs={"out": (".csv", ".txt", ".tsv", "")}, **unasked)
 
 
 def show(parser: ArgumentParser) -> None:
@@ -130,7 +133,8 @@ def compare(parser: ArgumentParser) -> None:
     methods = "names of methods, separated by commas (default: all)"
     parser.add_argument("--methods", type=names, help=methods)
     add_training(parser)
-    parser.set_defaults(outputs={"out": (".html", ".htm"), "csv": (), "json": (), "save": (".skops",)})
+    outputs = {"out": (".html", ".htm"), "csv": (), "json": (), "save": (".skops",)}
+    parser.set_defaults(outputs=outputs, domains=None)
 
 
 COMMANDS = (toy, fit, predict, show, methods, compare)

@@ -101,8 +101,7 @@ def save(model: BaseEstimator, path: str | PathLike[str], *, recipe: Recipe | No
     from skops.io import dumps
 
     if Path(path).suffix.lower() not in ("", ".skops"):
-        todo = "A model file is a skops file, no pickle: save it under another name"
-        raise ValueError(f"{path}: expected a name that ends in .skops. {todo}.")
+        raise ValueError(f"{path}: expected a name that ends in .skops: a model file is no pickle.")
     check_is_fitted(model)
     content = {"format": FORMAT, "version": VERSION, "versions": _versions(), "recipe": recipe}
     try:
@@ -151,9 +150,9 @@ def read_content(path: str | PathLike[str]) -> dict[str, Any]:
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise FileError(f"it is a skops file but not a {FORMAT} of spdmetric.save or 'spdmetric fit'.")
         if content.get("version") != VERSION:
-            got = f"it is of version {shorten(content.get('version'))}"
-            todo = f"use the one that wrote it, {shorten(content.get('versions'))}"
-            raise FileError(f"{got}; this spdmetric reads version {VERSION}: {todo}.")
+            got, wrote = shorten(content.get("version")), shorten(content.get("versions"))
+            todo = f"this spdmetric reads version {VERSION}: use the one that wrote it, {wrote}"
+            raise FileError(f"it is of version {got}; {todo}.")
         _check_model(content["model"])
         _check_recipe(content["recipe"])
         return content
@@ -165,7 +164,7 @@ def _check_recipe(recipe: object) -> None:
         raise FileError(f"its recipe is a {type(recipe).__name__}.")
     pair = (float, float)
     for name, value in vars(recipe or Recipe("array")).items():
-        some = value if isinstance(value, tuple) else (value,)
+        some = value if isinstance(value, tuple) and name not in ("kind", "events") else (value,)
         kinds = {"band": pair, "window": pair, "channels": (str,) * len(some)}.get(name, (str,))
         right = len(some) == len(kinds) and all(map(isinstance, some, kinds))
         if not right and (value is not None or name == "kind"):

@@ -306,32 +306,45 @@ def _check_names(names: list[str]) -> None:
 
 def _read_trials(signals: Any, source: Path, wanted: Recipe) -> Part:
     """Trials of a recording or of epochs: those of the events that are wanted."""
-    recording = wanted.kind == "recording"
+    recording, notes, columns = wanted.kind == "recording", list[str](), Columns()
     if recording:
         marks, names = _find_marks(signals)
     else:
         marks, names = signals.events, {code: name for name, code in signals.event_id.items()}
     described = np.array([names.get(code, str(code)) for code in marks[:, 2].tolist()], dtype=str)
     there = set(described.tolist())
-    if recording and (wanted.events is None or wanted.window is None):
-        events, window = spell("events", "T1,T2"), spell("window", (0.5, 2.5))
-        todo = f"pass {events}, the names of those that are trials, and {window}, seconds after them"
-        raise FileError(f"{todo}; it has {list_some(sorted(there))}.")
     labels = event_labels(wanted.events) if wanted.events else {name: name for name in there}
     kept = np.flatnonzero(np.isin(described, list(labels)))
     channels, unit = _pick_channels(signals.info, wanted.channels)
-    wanted, rate = replace(wanted, channels=channels), float(signals.info["sfreq"])
-    onsets, notes, columns = marks[:, 0], (), {}
+    onsets, rate = marks[:, 0], float(signals.info["sfreq"])
     if recording:
-        onsets = onsets - signals.first_samp
-        X, inside = _cut_recording(signals, unit, onsets[kept], wanted)
-        left = f"{np.sum(~inside)} trials were left out, whose window leaves the recording."
-        kept, notes = kept[inside], () if inside.all() else (f"{source.name}: {left}",)
+        if wanted.events is None or wanted.window is None:
+            events, window = spell("events", "T1,T2"), spell("window", (0.5, 2.5))
+            todo = f"pass {events}, the names of those that are trials, and {window}, seconds after them"
+            raise FileError(f"{todo}; it has {list_some(sorted(there))}.")
+        onsets, moments = onsets - signals.first_samp, window_samples(rate, wanted.window)
+        first, last = onsets[kept] + float(moments[0]), onsets[kept] + float(moments[-1])
+        inside = (first >= 0) & (last < signals.n_times)
+        if not inside.all():
+            left = f"{np.sum(~inside)} trials were left out, whose window leaves the recording."
+            notes.append(f"{source.name}: {left}")
+        kept = kept[inside]
+        taken = 8 * len(kept) * len(channels) * (moments[-1] - moments[0] + 1)
+        check_size("the trials", taken, 8 * len(signals.ch_names) * signals.n_times)
+        signal = signals.get_data(picks=list(channels)) * unit
+        X = cut_epochs(signal, onsets[kept], rate, band=wanted.band, window=wanted.window)
     else:
-        X, columns = _select_epochs(signals, unit, kept, wanted)
+        if wanted.band is not None:
+            raise FileError(f"it holds epochs: leave out {spell('band')}, which belongs before the cut.")
+        X = signals.get_data(picks=list(channels), verbose="ERROR")[kept] * unit
+        if wanted.window is not None:
+            X = X[:, :, _find_moments(signals.times, wanted.window)].copy()
+        if signals.metadata is not None:
+            columns = {str(name): column.to_numpy()[kept] for name, column in signals.metadata.items()}
     y = np.array([labels[event] for event in described[kept]], dtype=str)
     places = tuple((source.name, float(onset) / rate) for onset in onsets[kept])
-    return Signals(X, y, None, source.stem, wanted, notes, rate, places), there, columns
+    recipe = replace(wanted, channels=channels)
+    return Signals(X, y, None, source.stem, recipe, tuple(notes), rate, places), there, columns
 
 
 def _find_marks(raw: BaseRaw) -> tuple[np.ndarray, dict[int, str]]:
@@ -345,31 +358,6 @@ def _find_marks(raw: BaseRaw) -> tuple[np.ndarray, dict[int, str]]:
     elif len(mne.pick_types(raw.info, meg=False, stim=True)):
         marks = mne.find_events(raw, shortest_event=1, verbose="ERROR")
     return marks, {code: name for name, code in codes.items()}
-
-
-def _cut_recording(
-    raw: BaseRaw, unit: float, onsets: np.ndarray, wanted: Recipe
-) -> tuple[np.ndarray, np.ndarray]:
-    """Trials of a recording, and which of them lie in it."""
-    moments, channels = window_samples(raw.info["sfreq"], wanted.window), list(wanted.channels)
-    inside = (onsets + float(moments[0]) >= 0) & (onsets + float(moments[-1]) < raw.n_times)
-    taken = 8 * int(np.sum(inside)) * len(channels) * (moments[-1] - moments[0] + 1)
-    check_size("the trials", taken, 8 * len(raw.ch_names) * raw.n_times)
-    signal, rate = raw.get_data(picks=channels) * unit, float(raw.info["sfreq"])
-    return cut_epochs(signal, onsets[inside], rate, band=wanted.band, window=wanted.window), inside
-
-
-def _select_epochs(
-    epochs: BaseEpochs, unit: float, kept: np.ndarray, wanted: Recipe
-) -> tuple[np.ndarray, Columns]:
-    """Some epochs, cut to the window, and their metadata."""
-    if wanted.band is not None:
-        raise FileError(f"it holds epochs: leave out {spell('band')}, which belongs before the cut.")
-    X = epochs.get_data(picks=list(wanted.channels), verbose="ERROR")[kept] * unit
-    if wanted.window is not None:
-        X = X[:, :, _find_moments(epochs.times, wanted.window)].copy()
-    told = {} if epochs.metadata is None else epochs.metadata.items()
-    return X, {str(name): column.to_numpy()[kept] for name, column in dict(told).items()}
 
 
 def _find_values(
