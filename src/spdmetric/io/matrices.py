@@ -218,7 +218,7 @@ def _read_folder(folder: Path, array: str | int | None, labels: Source, groups: 
 
 
 def find_files(folder: Path, suffixes: Collection[str], left_out: Collection[Path] = ()) -> list[Path]:
-    """Files with some suffixes in a folder, or all in its subfolders, in natural order, without some paths."""
+    """Files with some suffixes in a folder, or all in its subfolders, in natural order, or a sentence."""
     there = [path for path in _walk(folder) if path.suffix.lower() in suffixes]
     found = sorted((path for path in there if path.resolve() not in left_out), key=_natural)
     if not found:
