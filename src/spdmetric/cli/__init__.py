@@ -14,6 +14,7 @@ from inspect import getdoc
 from threading import current_thread, main_thread
 from types import FrameType
 
+from spdmetric import __version__
 from spdmetric.caller import spell_by
 from spdmetric.cli.options import COMMANDS, check_outputs
 from spdmetric.cli.terminal import one_line, printable, say, write_option
@@ -79,8 +80,6 @@ def _note_interrupts() -> Iterator[list[int]]:
 
 def make_parser() -> argparse.ArgumentParser:
     """Make the parser of the command line; it needs the standard library alone."""
-    from spdmetric import __version__
-
     style = argparse.RawDescriptionHelpFormatter
     about = "Supervised LogEuclidean metric learning for SPD matrices."
     parser = argparse.ArgumentParser("spdmetric", description=about, epilog=EPILOG, formatter_class=style)
