@@ -6,9 +6,10 @@ import shlex
 from argparse import Namespace
 from dataclasses import replace
 
-from spdmetric.cli.inputs import Input, check_method, read_input, save_model
+from spdmetric.cli.inputs import Input, read_input, save_model
 from spdmetric.cli.options import STATE
 from spdmetric.cli.terminal import printable, say, tell
+from spdmetric.comparison.methods import METHODS, REGRESSORS, check_names
 from spdmetric.comparison.page import need_page
 from spdmetric.comparison.program import Origin
 from spdmetric.comparison.report import Report
@@ -24,7 +25,7 @@ def run(arguments: Namespace) -> None:
     labels, test = arguments.labels, arguments.test
     if arguments.method is not None and arguments.save is None:
         raise ValueError("--method is what --save trains: give --save MODEL.skops, or --methods to run some.")
-    check_method(arguments.method)
+    check_names([arguments.method] if arguments.method else [], {**METHODS, **REGRESSORS})
     data = read_input(arguments.data, labels, arguments)
     others = None
     if test is not None:

@@ -10,11 +10,18 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from spdmetric.caller import warn_at_caller
-from spdmetric.cli.inputs import Input, check_method, describe_input, read_input, save_model
+from spdmetric.cli.inputs import Input, describe_input, read_input, save_model
 from spdmetric.cli.options import SCORES
 from spdmetric.cli.terminal import printable, show_progress, tell
 from spdmetric.comparison.folds import drop_single_group, fit_keywords, steps_of
-from spdmetric.comparison.methods import METHODS, Sizes, find_method, find_obstacle, set_where_known
+from spdmetric.comparison.methods import (
+    METHODS,
+    Sizes,
+    check_names,
+    find_method,
+    find_obstacle,
+    set_where_known,
+)
 from spdmetric.estimators import LogEuclideanMetricCV
 from spdmetric.estimators.cv import MetricPredictor
 from spdmetric.validation import is_regression
@@ -31,7 +38,7 @@ def run(arguments: Namespace) -> None:
     given = [option for option, value in classes.items() if value]
     if arguments.regression and given:
         raise ValueError(f"{', '.join(given)} is for classes: leave it out, or --regression.")
-    check_method(own)
+    check_names([own] if own else [], METHODS)
     data = read_input(arguments.data, arguments.labels, arguments)
     y = check_labels(data, arguments)
     sizes = Sizes.from_data(data.matrices.X, y)

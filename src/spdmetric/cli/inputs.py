@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from spdmetric.cli.terminal import printable
 from spdmetric.comparison.baselines import from_pyriemann
 from spdmetric.comparison.folds import steps_of
-from spdmetric.comparison.methods import METHODS, expression
+from spdmetric.comparison.methods import expression
 from spdmetric.estimators import FilterBankCovariances, Shrinkage
 from spdmetric.io.arrays import SIGNAL_SUFFIXES
 from spdmetric.io.matrices import Matrices, Source, read_matrices
@@ -154,9 +154,3 @@ def save_model(fitted: BaseEstimator, data: Input, path: Path) -> None:
     """Write a fitted estimator behind the steps that make its matrices of DATA."""
     steps = [*data.steps, *steps_of(fitted)]
     save(make_pipeline(*steps) if len(steps) > 1 else steps[0], path, recipe=data.recipe)
-
-
-def check_method(name: str | None) -> None:
-    """Refuse a method that the registry does not have."""
-    if name is not None and name not in METHODS:
-        raise ValueError(f"--method {printable(name)}: there is no such method; see 'spdmetric methods'.")
