@@ -178,10 +178,8 @@ def estimate_covariances(
             got = f"an array of shape {X.shape} and dtype {X.dtype}"
             raise ValueError(f"Expected signals, real numbers (n, channels, times), or Epochs, got {got}.")
         signals = Signals(X.astype(np.float64), None, None, "signals", Recipe("array"))
-    X = Covariances(estimator).fit_transform(signals.X)
-    return Matrices(
-        X, signals.y, signals.groups, signals.name, signals.notes, channels=signals.recipe.channels
-    )
+    X, channels = Covariances(estimator).fit_transform(signals.X), signals.recipe.channels
+    return Matrices(X, signals.y, signals.groups, signals.name, signals.notes, channels=channels)
 
 
 def _as_path(source: object) -> Path:
@@ -218,11 +216,11 @@ def _read_arrays(
     groups: Source,
     matrices: str | None,
     subject: int | None,
-    wanted: Recipe,
+    asked: Recipe,
 ) -> Signals:
     """Trials of an array, of which MATLAB may have them along the last axis."""
     path = paths[0]
-    options = [spell(name) for name in ("events", "band", "window") if getattr(wanted, name) is not None]
+    options = [spell(name) for name in ("events", "band", "window") if getattr(asked, name) is not None]
     if len(paths) > 1 or options:
         todo = f": leave out {', '.join(options)}." * bool(options)
         raise FileError(f"expected one file, whose trials are cut already{todo}")
