@@ -39,15 +39,7 @@ def run(arguments: Namespace) -> None:
         data = read_input(arguments.data, arguments.labels, arguments, [], content["recipe"])
         count()
         try:
-            d, known = data.X.shape[1 if data.recipe else -1], input_of(model)[1]
-            if known not in (None, d):
-                form = "{0} channels" if data.recipe else "matrices {0} x {0}"
-                got, trained = form.format(d), form.format(known)
-                raise ValueError(f"{arguments.data} has {got}; the model was trained on {trained}.")
-            columns, lines = _domain_columns(model, data, arguments)
-            predicted = model.predict(data.X, **columns)
-            count()
-            proba = model.predict_proba(data.X, **columns) if arguments.proba else None
+            predicted, proba, lines = _answer(model, data, arguments)
         except (AttributeError, KeyError, IndexError) as error:  # of a forged model
             why = f"its parts do not belong together ({describe_error(error)})"
             raise ValueError(f"{arguments.model} cannot be used: {why}.") from error
@@ -64,6 +56,20 @@ def run(arguments: Namespace) -> None:
         write_atomically(arguments.out, text)
         lines.append(f"written: {arguments.out}, {len(predicted)} {'numbers' if numbers else 'labels'}")
     tell(*lines, stream=stream)
+
+
+def _answer(
+    model: BaseEstimator, data: Input, arguments: Namespace
+) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
+    """Labels or numbers, probabilities if they are wanted, and lines about how they came about."""
+    d, known = data.X.shape[1 if data.recipe else -1], input_of(model)[1]
+    if known not in (None, d):
+        form = "{0} channels" if data.recipe else "matrices {0} x {0}"
+        got, trained = form.format(d), form.format(known)
+        raise ValueError(f"{arguments.data} has {got}; the model was trained on {trained}.")
+    columns, lines = _domain_columns(model, data, arguments)
+    proba = model.predict_proba(data.X, **columns) if arguments.proba else None
+    return model.predict(data.X, **columns), proba, lines
 
 
 def _domain_columns(

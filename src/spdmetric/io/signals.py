@@ -211,22 +211,16 @@ def holds_signals(path: str | PathLike[str], matrices: str | None = None, subjec
 
 
 def _read_arrays(
-    paths: list[Path],
-    labels: Source,
-    groups: Source,
-    matrices: str | None,
-    subject: int | None,
-    asked: Recipe,
+    paths: list[Path], labels: Source, groups: Source, matrices: str | None, subject: int | None, how: Recipe
 ) -> Signals:
     """Trials of an array, of which MATLAB may have them along the last axis."""
     path = paths[0]
-    options = [spell(name) for name in ("events", "band", "window") if getattr(asked, name) is not None]
+    options = [spell(name) for name in ("events", "band", "window") if getattr(how, name) is not None]
     if len(paths) > 1 or options:
         todo = f": leave out {', '.join(options)}." * bool(options)
         raise FileError(f"expected one file, whose trials are cut already{todo}")
     stored, y, g, key = read_labeled(path, matrices, subject, labels, groups, _count_trials)
-    n_labels = 0 if y is None else len(y)
-    last = is_mat(path) and n_labels == stored.shape[2] != stored.shape[0]
+    last = y is not None and len(y) != len(stored)
     X = np.ascontiguousarray(stored.transpose(2, 0, 1) if last else stored, dtype=np.float64)
     note = f"{key} is stored as {stored.shape}, trial after trial along its last axis; read as {X.shape}."
     return Signals(X, y, g, path.stem, Recipe("array"), (note,) if last else ())
