@@ -109,7 +109,7 @@ def compare(parser: ArgumentParser) -> None:
     beside the page that ends in .state.
     """
     add_data(parser)
-    recenter = "run all also with each group recentered by its own mean (default: where there are groups)"
+    recenter = "run every method also with each group recentered by its own mean (default: if there are any)"
     parser.add_argument("--recenter", action=BooleanOptionalAction, help=recenter)
     test = "train on DATA, test on these matrices"
     parser.add_argument("--test", type=existing_name, metavar="TEST", help=test)

@@ -458,10 +458,8 @@ def cut_epochs(
     epochs = filtered[:, samples].transpose(1, 0, 2)  # (n_trials, n_channels, n_times)
     missing = np.flatnonzero(~np.isfinite(epochs).all(axis=(1, 2)))
     if len(missing):
-        raise FileError(
-            f"The window of onsets[{missing[0]}] holds NaN or infinity after the filter, which spreads a "
-            "missing sample over all that follow; cut the signal after the missing samples."
-        )
+        which = f"The window of onsets[{missing[0]}] holds NaN or infinity after the filter"
+        raise FileError(f"{which}, which spreads missing samples: cut the signal after them.")
     return epochs
 
 
