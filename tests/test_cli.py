@@ -133,7 +133,12 @@ sys.exit(int("".join(map(str, codes))))
 @pytest.mark.parametrize(
     ("state", "streams", "lines", "codes"),
     [
-        ("ended", "| true", ["toy --out {}", FIT, "show {}/m.skops", "methods", f"{COMPARE} --jobs 1"], 0),
+        (
+            "ended",
+            "| true",
+            ["toy --out {}", FIT, "show {}/m.skops", "methods", PREDICT, f"{COMPARE} --jobs 1"],
+            0,
+        ),
         ("closed", ">&- 2>&-", [f"{PREDICT} -o {{}}/y.csv", PREDICT, f"{COMPARE} --jobs 2"], 20),
     ],
 )

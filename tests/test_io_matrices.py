@@ -246,8 +246,6 @@ def test_missing_and_unknown(tmp_path):
     refused(tmp_path / "none.npz", "There is no file", FileNotFoundError)
     (tmp_path / "set.txt").touch()
     refused(tmp_path / "set.txt", r"unknown suffix '.txt'; .* one of \.npz, \.mat, \.npy")
-    (tmp_path / "folder.npz").mkdir()
-    refused(tmp_path / "folder.npz", r"folder without a file that ends in \.npy, \.csv: it has nothing")
 
 
 def test_pickles_are_refused(tmp_path, X):
