@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -16,11 +17,6 @@ from spdmetric import cli
 COMMANDS = ("toy", "fit", "predict", "show", "methods", "compare")
 
 
-def run(*arguments, **options):
-    command = [sys.executable, "-m", "spdmetric", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
-
-
 HELP = ("--help", "--version", *(f"{name} --help" for name in COMMANDS))
 WRONG = (
     "fit a.npz -o m.skops --folds 1",
@@ -30,22 +26,24 @@ WRONG = (
 )
 
 
-@pytest.mark.parametrize("command", [*HELP, *WRONG])
-def test_help_and_wrong_commands_import_the_standard_library_alone(command):
-    code = f"""
+def test_help_and_wrong_commands_import_the_standard_library_alone():
+    code = """
 import sys
 from spdmetric.cli import main
-try:
-    found = main({command.split()})
-except SystemExit as stop:
-    found = stop.code
-assert found == {2 if command in WRONG else 0}
-loaded = {{name.partition(".")[0] for name in sys.modules}}
-assert not loaded & {{"numpy", "scipy", "sklearn", "tqdm", "jinja2", "matplotlib"}}, loaded
-assert not [n for n in sys.modules if n.startswith("spdmetric.comparison")]
+
+for line in sys.argv[1:]:
+    try:
+        print(main(line.split()), line)
+    except SystemExit as stop:
+        print(stop.code, line)
+    loaded = {name.partition(".")[0] for name in sys.modules}
+    assert not loaded & {"numpy", "scipy", "sklearn", "tqdm", "jinja2", "matplotlib"}, (line, loaded)
+    assert not [name for name in sys.modules if name.startswith("spdmetric.comparison")], line
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", code, *HELP, *WRONG]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+    assert {f"0 {line}" for line in HELP} | {f"2 {line}" for line in WRONG} <= set(done.stdout.splitlines())
 
 
 @pytest.mark.parametrize(
@@ -96,7 +94,7 @@ def swallow_interruption(arguments):
 
 
 def test_an_interruption_says_how_to_go_on_even_where_a_module_swallows_it(capsys, monkeypatch):
-    monkeypatch.setattr(cli.compare, "run", swallow_interruption)
+    monkeypatch.setattr("spdmetric.cli.compare.run", swallow_interruption)
     # What runs in the background ignores ^C.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -111,30 +109,53 @@ FIT = "fit {}/toy-train.npz --method euclid -o {}/m.skops"
 COMPARE = "compare {}/toy-train.npz --methods euclid,mdm --repeats 1 --out {}/p.html --csv {}/p.csv"
 PREDICT = "predict {}/m.skops {}/toy-new.npz"
 
+# One process for several commands, each of which finds the streams as the first did.
+ONE_AFTER_ANOTHER = """
+import os, sys
+from spdmetric.cli import main
+
+state, *lines = sys.argv[1:]
+codes = []
+for line in lines:
+    codes.append(main(line.split()))
+    if state == "ended":  # whoever reads
+        reader, writer = os.pipe()
+        os.close(reader)
+        os.dup2(writer, sys.stdout.fileno())
+    if state == "closed":
+        for name in ("stdout", "stderr"):
+            getattr(sys, name).close()
+            setattr(sys, name, None)
+sys.exit(int("".join(map(str, codes))))
+"""
+
 
 @pytest.mark.parametrize(
-    ("streams", "lines"),
+    ("state", "streams", "lines", "codes"),
     [
-        ("| true", ["toy --out {}", FIT, "show {}/m.skops", "methods", f"{COMPARE} --jobs 1"]),
-        (">&- 2>&-", [f"{PREDICT} -o {{}}/y.csv", PREDICT, f"{COMPARE} --jobs 2"]),
+        (
+            "ended",
+            "| true",
+            ["toy --out {}", FIT, "show {}/m.skops", "methods", PREDICT, f"{COMPARE} --jobs 1"],
+            0,
+        ),
+        ("closed", ">&- 2>&-", [f"{PREDICT} -o {{}}/y.csv", PREDICT, f"{COMPARE} --jobs 2"], 20),
     ],
 )
-def test_outputs_are_whole_whoever_listens(streams, lines, tmp_path):
+def test_outputs_are_whole_whoever_listens(state, streams, lines, codes, tmp_path):
     """A reader that ends early, and streams that are closed, stop nothing; labels have to go somewhere."""
-    command = f"{sys.executable} -W ignore -m spdmetric"
-    if streams != "| true":
-        assert [cli.main(line.replace("{}", str(tmp_path)).split()) for line in ("toy --out {}", FIT)] == [
-            0,
-            0,
-        ]
-    for line in lines:
-        shown = f"set -o pipefail; {command} {line.replace('{}', str(tmp_path))} {streams}"
-        done = subprocess.run(["bash", "-c", shown], capture_output=True, text=True, check=False)
-        assert done.returncode == (2 if line == PREDICT else 0), (line, done.stderr)
-        assert "Traceback" not in done.stderr
+    if state == "closed":
+        for line in ("toy --out {}", FIT):
+            assert cli.main(line.replace("{}", str(tmp_path)).split()) == 0
+    words = [sys.executable, "-W", "ignore", "-c", ONE_AFTER_ANOTHER, state]
+    command = shlex.join([*words, *(line.replace("{}", str(tmp_path)) for line in lines)])
+    shown = ["bash", "-c", f"set -o pipefail; {command} {streams}"]
+    done = subprocess.run(shown, capture_output=True, text=True, check=False)
+    assert done.returncode == codes, done.stderr
+    assert "Traceback" not in done.stderr
     names = {path.name for path in tmp_path.iterdir()} - {"y.csv"}
     assert names == {"toy-train.npz", "toy-new.npz", "m.skops", "p.html", "p.csv", "p.state"}
-    assert (tmp_path / "y.csv").exists() is (streams != "| true")
+    assert (tmp_path / "y.csv").exists() is (state == "closed")
 
 
 def test_letters_that_the_terminal_does_not_have(tmp_path):
@@ -147,13 +168,18 @@ def test_letters_that_the_terminal_does_not_have(tmp_path):
         for k, A in enumerate(X):
             with open(os.path.join(folder, b"%d" % k + name + b".npy"), "wb") as file:
                 np.save(file, A * 10 ** names.index(name))
-    environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONWARNINGS": "ignore"}
-    options = {"cwd": tmp_path, "env": environment}
     (tmp_path / "labels.csv").write_text("\n".join(f"{k}漢,漢\n{k}\\udcff,right" for k in range(8)))
-    done = run("fit", "set", "--labels", "labels.csv", "--method", "euclid", "-o", "漢.skops", **options)
+    lines = [
+        "fit set --labels labels.csv --method euclid -o 漢.skops",
+        "predict 漢.skops set -o y.csv",
+        "predict 漢.skops set --labels y.csv",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", ONE_AFTER_ANOTHER, "open", *lines],
+        env=os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONWARNINGS": "ignore"},
+        **{"cwd": tmp_path, "capture_output": True, "text": True, "check": False},
+    )
     assert done.returncode == 0, done.stderr
     assert "2 classes: right (8), \\u6f22 (8)" in done.stdout
-    done = run("predict", "漢.skops", "set", "-o", "y.csv", **options)
-    assert done.returncode == 0, done.stderr
     assert "\\udcff/0\\udcff.npy,right," in (tmp_path / "y.csv").read_text()
-    assert run("predict", "漢.skops", "set", "--labels", "y.csv", **options).stderr.startswith("accuracy: ")
+    assert done.stderr.startswith("accuracy: ")

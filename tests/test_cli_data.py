@@ -424,7 +424,7 @@ SENTENCES = {
     "neighbors of folds": (words, [*FIT, "--neighbors", "40"], "--neighbors 40: expected at most 33"),
     "pickle": (words, ["fit", "data.npz", "-o", "m.pkl"], "--out m.pkl: expected a name that ends in .skops"),
     "bad": (holes, FIT, "2 of 40 cannot be used, X[3] (contains NaN in 1 of 9 entries), X[38] (negative"),
-    "no method": (words, [*FIT, "--method", "best"], "--method best: there is no such method"),
+    "no method": (words, [*FIT, "--method", "best"], "No method best; there are "),
     "ranks": (ranks_differ, [*FIT, "--method", "svm"], "the lowest here is 3 of 5; --shrink 0.1, or another"),
     "lwf": (ranks_differ, [*FIT, "--shrink", "lwf"], "--shrink lwf needs signals: give those, or --shrink"),
     "rank of mdm": (words, [*FIT, "--method", "mdm", "--rank", "2"], "no meaning for --method mdm"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 import sys
 import threading
 
@@ -16,7 +15,7 @@ from sklearn.base import clone
 import spdmetric
 from random_matrices import labeled, spd
 from spdmetric import LogEuclideanClassifier
-from spdmetric.cli import main, options
+from spdmetric.cli import main, terminal
 from spdmetric.cli.predict import accuracy
 
 
@@ -69,17 +68,6 @@ def test_without_labels_there_is_no_accuracy(files, capsys):
     assert type(model) is LogEuclideanClassifier
     assert model.metric_.best_params_["rank"] is None
     assert [row["label"] for row in rows_of(folder / "labels.csv")] == model.predict(X[24:]).tolist()
-
-
-def test_a_reader_that_has_enough_is_no_error(files, monkeypatch, capsys):
-    folder, *_ = files
-    assert run(folder, "fit", "train.npz", "-o", "model.skops", "--method", "euclid") == 0
-    reader, writer = os.pipe()
-    os.close(reader)
-    with os.fdopen(writer, "w") as stream, monkeypatch.context() as patch:
-        patch.setattr(sys, "stdout", stream)
-        assert run(folder, "predict", "model.skops", "new.npy") == 0
-    assert capsys.readouterr().err == ""
 
 
 def test_labels_from_csv(files, capsys):
@@ -138,9 +126,9 @@ def test_time_is_shown_before_the_first_step_ends(monkeypatch):
     shown.isatty = lambda: True
     write = shown.write
     shown.write = lambda text: (write(text), seen.set() if "labeling: 0 steps, 00:00" in text else None)
-    monkeypatch.setattr(options, "PATIENCE", 0.01)
+    monkeypatch.setattr(terminal, "PATIENCE", 0.01)
     monkeypatch.setattr(sys, "stderr", shown)
-    with options.show_progress("labeling"):
+    with terminal.show_progress("labeling"):
         assert seen.wait(60)
 
 

@@ -72,6 +72,7 @@ def test_few_whole_numbers_are_warned_of(files, capsys):
 @pytest.mark.parametrize("options", [["--scoring", "mae"], ["--regression", "--title", "Ages <1>"]], ids=str)
 def test_compare(options, files, capsys):
     methods = ["--methods", "logeuclid-mean-ridge,mean", "--repeats", "1", "--jobs", "1"]
+    methods += ["--method", "logeuclid-mean-ridge"] * ("--title" in options)
     assert main(["compare", "train.npz", "--save", "model.skops", *methods, *options]) == 0
     assert "Use Tangent space + ridge: " in capsys.readouterr().out
     with open("report.html", encoding="utf-8") as file:

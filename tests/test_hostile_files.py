@@ -142,7 +142,9 @@ def test_folders_pipes_and_links(tmp_path):
     (tmp_path / "loop.npz").symlink_to(tmp_path / "loop.npz")
     np.savez(tmp_path / "real.npz", X=spd(np.random.default_rng(0), 6, 3))
     (tmp_path / "good.npz").symlink_to(tmp_path / "real.npz")
-    with pytest.raises(ValueError, match="is a folder without a file"):
+    with pytest.raises(
+        ValueError, match=r"is a folder without a file that ends in \.npy, \.csv: it has nothing"
+    ):
         read_matrices(tmp_path / "folder.npz")
     for name in ("folder", "pipe", "link", "loop"):
         for read in (read_matrices, spdmetric.load)[name == "folder" :]:

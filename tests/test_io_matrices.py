@@ -203,6 +203,7 @@ def test_subjects(tmp_path, X):
         ("9" * 400 + "\n1\n2.5\n", ["9" * 400, "1", "2.5"]),
         ("file;label\n1,5;a\n2,5;b\n3,5;a\n", ["a", "b", "a"]),
         ("file\tlabel\n1\ta\n2\tb;c\n3\ta\n", ["a", "b;c", "a"]),
+        ("file|label\n1|a\n2|b;c\n3|a\n", ["a", "b;c", "a"]),
         ('label\n"a;b"\nc\nc \n', ["a;b", "c", "c "]),
     ],
 )
@@ -226,6 +227,7 @@ def test_column(tmp_path, text, expected):
         (b"\xff\xfe\n1\n2\n", "not a text file"),
         (b"1\nNaN\n2\n", r"the column\[1\] is nan"),
         (b"s1;minus\ns1;plus\ns2;plus\n", "several columns; expected one, or a header"),
+        (b"s1|minus\ns1|plus\ns2|plus\n", "several columns; expected one, or a header"),
         (b"label\ns1;minus\ns1;plus\ns2;plus\n", "several columns, with ';' between, but its first row has"),
     ],
 )
@@ -244,8 +246,6 @@ def test_missing_and_unknown(tmp_path):
     refused(tmp_path / "none.npz", "There is no file", FileNotFoundError)
     (tmp_path / "set.txt").touch()
     refused(tmp_path / "set.txt", r"unknown suffix '.txt'; .* one of \.npz, \.mat, \.npy")
-    (tmp_path / "folder.npz").mkdir()
-    refused(tmp_path / "folder.npz", r"folder without a file that ends in \.npy, \.csv: it has nothing")
 
 
 def test_pickles_are_refused(tmp_path, X):

@@ -435,6 +435,7 @@ FORGED = {
     "no choice": forge(),
     "versions": forge(versions=3),
     "kind": forge(recipe=Recipe(3)),
+    "events": forge(recipe=Recipe("recording", ("T1",))),
     "band": forge(recipe=Recipe("recording", "T1", (1.0,), (0.0, 1.0))),
     "channels": forge(recipe=Recipe("array", channels=3)),
 }

@@ -1,4 +1,4 @@
-"""The command line ``spdmetric``: a module a command, whose name and docstring are the command's."""
+"""The command line ``spdmetric``: a module a command, and `options` with what each takes."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
+from inspect import getdoc
 from threading import current_thread, main_thread
 from types import FrameType
 
+from spdmetric import __version__
 from spdmetric.caller import spell_by
-from spdmetric.cli import compare, fit, methods, predict, show, toy
-from spdmetric.cli.options import one_line, printable, say, write_option
-
-COMMANDS = (toy, fit, predict, show, methods, compare)
+from spdmetric.cli.options import COMMANDS, check_outputs
+from spdmetric.cli.terminal import one_line, printable, say, write_option
 
 EPILOG = """\
 examples:
@@ -41,10 +42,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     with warnings.catch_warnings(), spell_by(write_option), _note_interrupts() as interrupted:
         warnings.showwarning = lambda message, category, *_: say(f"{category.__name__}: {printable(message)}")
         try:
-            arguments.command.run(arguments)
+            check_outputs(arguments)
+            import_module(f"spdmetric.cli.{arguments.command}").run(arguments)
         except (KeyboardInterrupt, Exception) as error:
             if interrupted or isinstance(error, KeyboardInterrupt):
-                resumes = arguments.command is compare
+                resumes = arguments.command == "compare"
                 say("interrupted" + "; give the same command again to resume" * resumes + ".")
                 return 130
             if not isinstance(error, (ValueError, TypeError, ImportError, OSError, MemoryError)):
@@ -78,17 +80,15 @@ def _note_interrupts() -> Iterator[list[int]]:
 
 def make_parser() -> argparse.ArgumentParser:
     """Make the parser of the command line; it needs the standard library alone."""
-    from spdmetric import __version__
-
     style = argparse.RawDescriptionHelpFormatter
     about = "Supervised LogEuclidean metric learning for SPD matrices."
     parser = argparse.ArgumentParser("spdmetric", description=about, epilog=EPILOG, formatter_class=style)
     parser.add_argument("--version", action="version", version=f"spdmetric {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in COMMANDS:
-        name, text = module.__name__.rpartition(".")[2], str(module.__doc__)
+    for add_options in COMMANDS:
+        name, text = add_options.__name__, str(getdoc(add_options))
         first = text.partition("\n")[0]
         command = commands.add_parser(name, help=first, description=text, formatter_class=style)
-        command.set_defaults(command=module)
-        module.add_options(command)
+        command.set_defaults(command=name, outputs={})
+        add_options(command)
     return parser

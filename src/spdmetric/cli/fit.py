@@ -1,98 +1,52 @@
-"""Learn a classifier from labeled matrices or signals, and keep it in a file.
-
-By default a metric and what labels its vectors are learned: radius, rank and weighting are chosen by
-cross-validation as far as they are not given.  --method takes any other that 'spdmetric methods' lists.
-With --regression the labels are regression targets, and ridge regression or neighbors follow the metric.
-Matrices that are singular in the same directions are brought to their common range first, unless --rank is
-given; where ranks differ, --shrink makes them all definite.
-"""
+"""The command fit: read, learn, keep the model."""
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections import Counter
-from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
 
-from spdmetric.cli.options import (
-    GROUPS,
-    SCORES,
-    add_data,
-    add_domains,
-    add_matrices,
-    add_signals,
-    check_method,
-    check_suffix,
-    check_targets,
-    printable,
-    show_progress,
-    tell,
-    whole,
-    word,
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from spdmetric.caller import warn_at_caller
+from spdmetric.cli.inputs import Input, describe_input, read_input, save_model
+from spdmetric.cli.options import SCORES
+from spdmetric.cli.terminal import printable, show_progress, tell
+from spdmetric.comparison.folds import drop_single_group, fit_keywords, steps_of
+from spdmetric.comparison.methods import (
+    METHODS,
+    Sizes,
+    check_names,
+    find_method,
+    find_obstacle,
+    set_where_known,
 )
-
-if TYPE_CHECKING:
-    import numpy as np
-    from sklearn.base import BaseEstimator
-
-    from spdmetric import LogEuclideanMetricCV
-    from spdmetric.cli.inputs import Input
-    from spdmetric.comparison.methods import Sizes
+from spdmetric.estimators import LogEuclideanMetricCV
+from spdmetric.estimators.cv import MetricPredictor
+from spdmetric.validation import is_regression
 
 FEW_VALUES = 10  # whole numbers, no more than that, look like classes
 FOLDS = 5  # of the choice, where a class has so many matrices
 AUTO = "spdmetric"  # what --method auto stands for
 
 
-def add_options(parser: ArgumentParser) -> None:
-    """Add the options of the command."""
-    add_data(parser)
-    parser.add_argument("-o", "--out", type=Path, required=True, metavar="MODEL.skops", help="file to write")
-    methods = "what to train, see 'spdmetric methods' (default: auto, our choice)"
-    parser.add_argument("--method", default="auto", metavar="NAME", help=methods)
-    parser.add_argument("--radius", type=float, metavar="R", help="largest distance of G from the mean")
-    parser.add_argument("--rank", type=whole(1, "full"), metavar="M", help='directions to learn, or "full"')
-    neighbors = "label by K neighbors (default: chosen)"
-    parser.add_argument("--neighbors", type=whole(1), metavar="K", help=neighbors)
-    parser.add_argument("--regression", action="store_true", help="the labels are regression targets")
-    folds = "of the choice; default: 5, twice for fewer than 200 matrices"
-    parser.add_argument("--folds", type=whole(2), metavar="N", help=folds)
-    parser.add_argument("--scoring", choices=SCORES, help="by what to choose (default: logloss)")
-    weight = "classes count alike, whatever their sizes"
-    parser.add_argument("--class-weight", choices=("balanced",), help=weight)
-    groups = f"sessions or subjects, {GROUPS}: folds keep them whole (default: the array groups, if any)"
-    parser.add_argument("--groups", type=word, metavar="G", help=groups)
-    add_domains(parser)
-    add_matrices(parser)
-    add_signals(parser)
-
-
 def run(arguments: Namespace) -> None:
     """Read, learn, write the model, and say what was learned."""
-    check_suffix("--out", arguments.out, ".skops")
-    check_targets({"--out": arguments.out}, arguments.data, arguments.labels)
-    classes = {"--method": arguments.method != "auto", "--scoring": arguments.scoring}
-    classes |= {"--class-weight": arguments.class_weight}
-    if arguments.regression and any(classes.values()):
-        given = ", ".join(option for option, value in classes.items() if value)
-        raise ValueError(f"{given} is for classes: leave it out, or --regression.")
-
-    from spdmetric.cli.inputs import describe_input, read_input, save_model
-    from spdmetric.comparison.folds import drop_single_group
-    from spdmetric.comparison.methods import Sizes
-
-    if arguments.method != "auto":
-        check_method(arguments.method)
+    own = None if arguments.method == "auto" else arguments.method
+    classes = {"--method": own, "--scoring": arguments.scoring, "--class-weight": arguments.class_weight}
+    given = [option for option, value in classes.items() if value]
+    if arguments.regression and given:
+        raise ValueError(f"{', '.join(given)} is for classes: leave it out, or --regression.")
+    check_names([own] if own else [], METHODS)
     data = read_input(arguments.data, arguments.labels, arguments)
     y = check_labels(data, arguments)
     sizes = Sizes.from_data(data.matrices.X, y)
     if arguments.rank not in (None, "full"):
         sizes = sizes._replace(shared=False)  # a metric of low rank does without the common range
     # Domains are groups too; --folds asks for folds of matrices.
-    groups = (
-        drop_single_group(data.matrices.groups) if data.domains is None and arguments.folds is None else None
-    )
+    whole_groups = data.domains is None and arguments.folds is None
+    groups = drop_single_group(data.matrices.groups) if whole_groups else None
     estimator = make_model(arguments, sizes, grouped=groups is not None or data.domains is not None)
     learn(estimator, data, groups)
     save_model(estimator, data, arguments.out)
@@ -102,19 +56,21 @@ def run(arguments: Namespace) -> None:
     elif not sizes.definite:
         lowest = f"the lowest rank is {sizes.smallest_rank} of {sizes.d}"
         lines.append(f"{lowest}: a metric of low rank, from the Euclidean mean; --shrink makes them definite")
-    lines += [*_describe_groups(data, groups), _describe_model(estimator, y, arguments)]
+    metrics = [getattr(step, "metric_", step) for step in steps_of(estimator)]
+    chosen = [describe_choice(metric, y) for metric in metrics if hasattr(metric, "best_params_")]
+    lines += [*_describe_groups(data, groups), *(chosen or [f"trained: {METHODS[arguments.method].title}"])]
     tell(*lines, f"written: {arguments.out}")
 
 
 def learn(model: BaseEstimator, data: Input, groups: np.ndarray | None) -> None:
-    """Train an estimator, with a bar that counts folds or iterations."""
-    from spdmetric.comparison.folds import fit_keywords, steps_of
-
+    """Train an estimator, with a bar that counts folds or iterations: scikit-learn tells them from 1.9 on."""
     columns = fit_keywords(model, groups=groups, sample_domain=data.domains)
+    following = [step for step in steps_of(model) if hasattr(step, "set_callbacks")]
     with show_progress("learning") as count:
-        following = [step for step in steps_of(model) if hasattr(step, "set_callbacks")]  # scikit-learn 1.9
+        ignored = dict.fromkeys(("setup", "on_fit_task_begin", "teardown"), lambda *_, **__: None)
+        bar = SimpleNamespace(on_fit_task_end=lambda *_, **__: count(), **ignored)
         for step in following:
-            step.set_callbacks(Bar(count))
+            step.set_callbacks(bar)
         model.fit(data.matrices.X, data.matrices.y, **columns)
         for step in following:  # and the metric inside a classifier: a model file holds no bar
             step.set_callbacks()
@@ -123,16 +79,17 @@ def learn(model: BaseEstimator, data: Input, groups: np.ndarray | None) -> None:
 
 def check_labels(data: Input, arguments: Namespace) -> np.ndarray:
     """Labels to learn from, or a sentence."""
-    import numpy as np
-
-    from spdmetric.validation import is_regression
-
     y, path = data.matrices.y, arguments.data
     if y is None:
         raise ValueError(f"{path} has no labels to learn from: give them with --labels CSV.")
     (found, counts), n = np.unique(y, return_counts=True), len(y)
     if arguments.regression:
-        _check_numbers(found, arguments)
+        if found.dtype.kind not in "fiu":
+            some = f"{path} has words for labels, such as {str(found[0])!r}"
+            raise ValueError(f"--regression needs numbers, and {some}: leave it out to learn classes.")
+        if len(found) <= FEW_VALUES and (found == found.round()).all():
+            some = f"{path} has {len(found)} different whole numbers for labels"
+            warn_at_caller(f"{some}: leave out --regression if they name classes.", UserWarning)
     elif is_regression(y, "auto"):
         some = f"labels that are not all whole, such as {y[y != np.round(y)][0]:.4g}"
         raise ValueError(f"{path} has {some}: give --regression; classes are words or whole numbers.")
@@ -156,26 +113,8 @@ def check_labels(data: Input, arguments: Namespace) -> np.ndarray:
     return y
 
 
-def _check_numbers(found: np.ndarray, arguments: Namespace) -> None:
-    """Refuse regression targets that are words; warn of those that look like classes."""
-    from spdmetric.caller import warn_at_caller
-
-    if found.dtype.kind not in "fiu":
-        some = f"{arguments.data} has words for labels, such as {str(found[0])!r}"
-        raise ValueError(f"--regression needs numbers, and {some}: leave it out to learn classes.")
-    if len(found) <= FEW_VALUES and (found == found.round()).all():
-        some = f"{arguments.data} has {len(found)} different whole numbers for labels"
-        warn_at_caller(f"{some}: leave out --regression if they name classes.", UserWarning)
-
-
 def make_model(arguments: Namespace, sizes: Sizes, grouped: bool) -> BaseEstimator:
     """A fresh classifier or regressor of matrices, with the options that were given."""
-    import numpy as np
-
-    from spdmetric.comparison.folds import steps_of
-    from spdmetric.comparison.methods import find_method, find_obstacle, set_where_known
-    from spdmetric.estimators.cv import MetricPredictor
-
     ours = "regressor" if arguments.regression else AUTO
     name = ours if arguments.method == "auto" else arguments.method
     method = find_method(name)
@@ -187,28 +126,22 @@ def make_model(arguments: Namespace, sizes: Sizes, grouped: bool) -> BaseEstimat
     if SCORES.get(arguments.scoring) and arguments.folds is None and not grouped:
         # Scores of scikit-learn are of folds, each of which then needs all classes.
         set_where_known(estimator, cv=int(np.clip(sizes.smallest_class, 2, FOLDS)))
-    for option, parameters in _parameters(arguments, chooses).items():
-        if set_where_known(estimator, **parameters):
+    parameters: dict[str, dict[str, object]] = {
+        "radius": {"radii": (arguments.radius,)},
+        "rank": {"ranks": (None if arguments.rank == "full" else arguments.rank,)},
+        "neighbors": {"n_neighbors": arguments.neighbors} | ({"head": "neighbors"} if chooses else {}),
+        "folds": {"cv": arguments.folds},
+        "scoring": {"scoring": arguments.scoring and SCORES[arguments.scoring]},
+        "class_weight": {"class_weight": arguments.class_weight},
+    }
+    for argument, values in parameters.items():
+        if getattr(arguments, argument) is not None and set_where_known(estimator, **values):
+            option = f"--{argument.replace('_', '-')}"
             raise ValueError(f"{option} has no meaning for --method {name}: leave it out, or --method.")
     if arguments.domains is not None and not chooses:
         todo = "use --method auto, or --method spdmetric-neighbors"
         raise ValueError(f"--domains needs a method that keeps their means, and {name} does not: {todo}.")
     return estimator
-
-
-def _parameters(arguments: Namespace, chooses: bool) -> dict[str, dict[str, object]]:
-    """Parameters of estimators, by the options that were given."""
-    scoring = arguments.scoring and SCORES[arguments.scoring]
-    found: dict[str, dict[str, object]] = {
-        "--radius": {"radii": (arguments.radius,)},
-        "--rank": {"ranks": (None if arguments.rank == "full" else arguments.rank,)},
-        "--neighbors": {"n_neighbors": arguments.neighbors} | ({"head": "neighbors"} if chooses else {}),
-        "--folds": {"cv": arguments.folds},
-        "--scoring": {"scoring": scoring},
-        "--class-weight": {"class_weight": arguments.class_weight},
-    }
-    named = {f"--{name.replace('_', '-')}" for name, value in vars(arguments).items() if value is not None}
-    return {option: parameters for option, parameters in found.items() if option in named}
 
 
 def _describe_labels(X: np.ndarray, y: np.ndarray, regression: bool) -> str:
@@ -237,16 +170,6 @@ def _describe_groups(data: Input, groups: np.ndarray | None) -> list[str]:
     return [f"groups, kept whole by the folds: {count_values(groups)}; {offer}"]
 
 
-def _describe_model(model: BaseEstimator, y: np.ndarray, arguments: Namespace) -> str:
-    """What was learned, in a line."""
-    from spdmetric.comparison.folds import steps_of
-    from spdmetric.comparison.methods import METHODS
-
-    found = [getattr(step, "metric_", step) for step in steps_of(model)]
-    chosen = [step for step in found if hasattr(step, "best_params_")]
-    return describe_choice(chosen[0], y) if chosen else f"trained: {METHODS[arguments.method].title}"
-
-
 def describe_choice(metric: LogEuclideanMetricCV, y: np.ndarray | None = None) -> str:
     """What cross-validation chose, in a line; with the labels, beside the share of the largest class."""
     best, k = metric.best_params_, metric.n_neighbors_
@@ -266,19 +189,3 @@ def describe_choice(metric: LogEuclideanMetricCV, y: np.ndarray | None = None) -
         return said
     share = 100 * max(Counter(y.tolist()).values()) / len(y)
     return f"{said}; the largest class has {share:.1f} %" + ", which is not beaten" * bool(right <= share)
-
-
-class Bar:
-    """A callback of scikit-learn (>= 1.9) that counts the tasks of a fit: folds, or iterations."""
-
-    def __init__(self, count: Callable[[], object]):
-        self.count = count
-
-    def setup(self, estimator: object, context: object) -> None:
-        """Do nothing: the bar is there already."""
-
-    teardown = on_fit_task_begin = setup
-
-    def on_fit_task_end(self, estimator: object, context: object) -> None:
-        """Count a task."""
-        self.count()

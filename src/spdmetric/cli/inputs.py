@@ -15,13 +15,13 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import make_pipeline
 
-from spdmetric.cli.options import printable
+from spdmetric.cli.terminal import printable
 from spdmetric.comparison.baselines import from_pyriemann
 from spdmetric.comparison.folds import steps_of
 from spdmetric.comparison.methods import expression
 from spdmetric.estimators import FilterBankCovariances, Shrinkage
 from spdmetric.io.arrays import SIGNAL_SUFFIXES
-from spdmetric.io.matrices import Matrices, read_matrices
+from spdmetric.io.matrices import Matrices, Source, read_matrices
 from spdmetric.io.models import save
 from spdmetric.io.signals import Recipe, Signals, holds_signals, read_signals
 from spdmetric.validation import Bad, bad_matrices, bad_signals
@@ -54,26 +54,23 @@ def read_input(
 
     ``steps`` and ``recipe`` are those of a model, which then decide what DATA is; otherwise the options do.
     """
-    # Of which a command may lack some.
-    wanted = (*SIGNALS, "shrink", "groups", "domains", "subject", "matrices")
-    options = Namespace(**{name: getattr(arguments, name, None) for name in wanted})
-    if options.domains not in (None, "groups"):
-        options.groups = options.domains  # of domains the groups do not matter
-    found = _read(path, labels, options, steps is not None, recipe)
-    domains = None if options.domains is None else found.groups
-    if options.domains is not None and domains is None:
+    asked = arguments.domains
+    source = arguments.groups if asked in (None, "groups") else asked  # of domains the groups do not matter
+    found = _read(path, labels, source, arguments, steps is not None, recipe)
+    domains = None if asked is None else found.groups
+    if asked is not None and domains is None:
         raise ValueError(f"--domains groups: {path} has no groups; give a .csv file or an array's name.")
     recipe, names = (found.recipe, None) if isinstance(found, Signals) else (None, found.names)
     rows: dict[str, Sequence[object]] = {"index": range(len(found.X))} if names is None else {"file": names}
     if isinstance(found, Signals) and found.places is not None:
         rows |= zip(("file", "onset"), zip(*found.places, strict=True), strict=True)
     bad = bad_matrices(found.X, names) if recipe is None else bad_signals(found.X)
-    notes = (*found.notes, *_describe_bad(path, bad, len(found.X), getattr(arguments, "skip_bad", False)))
+    notes = (*found.notes, *_describe_bad(path, bad, len(found.X), arguments.skip_bad))
     kept = np.setdiff1d(np.arange(len(found.X)), [one.index for one in bad])
     y, groups, domains = (None if of is None else of[kept] for of in (found.y, found.groups, domains))
     X = matrices = found.X[kept]
     if steps is None:
-        steps = _make_steps(options, getattr(found, "rate", None), signals=recipe is not None)
+        steps = _make_steps(arguments, getattr(found, "rate", None), signals=recipe is not None)
     for step in steps:
         matrices = step.fit_transform(matrices)
     channels = found.recipe.channels if isinstance(found, Signals) else found.channels
@@ -82,7 +79,7 @@ def read_input(
 
 
 def _read(
-    path: Path, labels: str | None, options: Namespace, of_model: bool, recipe: Recipe | None
+    path: Path, labels: Source, groups: Source, options: Namespace, of_model: bool, recipe: Recipe | None
 ) -> Matrices | Signals:
     """Matrices or signals: a model knows, options say so, or the type of file does."""
     place = {"matrices": options.matrices, "subject": options.subject}
@@ -95,7 +92,7 @@ def _read(
         band = bands[0] if len(bands) == 1 else None
         window = windows and (min(start for start, _ in windows), max(end for _, end in windows))
         how = {"events": options.events, "band": band, "window": window}
-        signals = read_signals(path, labels, options.groups, recipe=recipe, **place, **how)
+        signals = read_signals(path, labels, groups, recipe=recipe, **place, **how)
         if _is_symmetric(signals.X):
             todo = "the model takes signals, fit one on matrices" if of_model else "leave out --estimator"
             raise ValueError(f"{path} holds symmetric matrices, no signals (n, channels, times): {todo}.")
@@ -103,7 +100,7 @@ def _read(
     if found:
         todo = "the model takes matrices, fit one on signals" if of_model else "give --estimator oas"
         raise ValueError(f"{path} holds signals, (n, channels, times), no square matrices: {todo}.")
-    return read_matrices(path, labels, options.groups, **place)
+    return read_matrices(path, labels, groups, **place)
 
 
 def _is_symmetric(X: np.ndarray) -> bool:

@@ -1,22 +1,17 @@
-"""List the methods that fit and compare know: what each does, and what data it can take."""
+"""The command methods: the table of all."""
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from textwrap import fill
 
-from spdmetric.cli.options import tell
-
-
-def add_options(parser: ArgumentParser) -> None:
-    """Add the options of the command: none."""
+from spdmetric.cli.fit import AUTO
+from spdmetric.cli.terminal import tell
+from spdmetric.comparison.methods import METHODS
 
 
 def run(arguments: Namespace) -> None:
     """Print the table."""
-    from spdmetric.cli.fit import AUTO
-    from spdmetric.comparison.methods import METHODS
-
     lines = []
     for name, method in METHODS.items():
         needs = f"; needs the extra {method.extra}" if method.extra else ""

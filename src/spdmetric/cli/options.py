@@ -1,4 +1,4 @@
-"""What the commands share: options, checks of where to write, text for a terminal.
+"""What the command line takes: a function a command, whose name and docstring are the command's.
 
 Only the standard library is imported here, so that help and wrong options answer at once.
 """
@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import os
 import re
-import sys
-from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from argparse import ArgumentParser, ArgumentTypeError, BooleanOptionalAction, Namespace
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryFile
-from threading import Event, Thread
-from typing import Any, TextIO
+from typing import Any
 
 DATA = """
 DATA holds matrices: an .npz or .mat file (of any version) with the arrays X (n, d, d) and y, or covs and
@@ -27,15 +25,124 @@ SOURCE = "a .csv file, or the name of an array of DATA"  # of labels
 # Of groups, which names of recordings tell too.
 GROUPS = f"{SOURCE}, a column of the metadata of epochs, or run, subject, ... of S001R04.edf"
 MODEL = "written by spdmetric fit, or compare --save"
-PATIENCE = 2  # seconds after which, and between which, progress is shown
 ESTIMATORS = ("oas", "lwf", "scm")  # of covariances, in pyRiemann's words
 # Scores by their names on the command line, and in scikit-learn; the default of the choice is logloss.
 SCORES = {"accuracy": "accuracy", "balanced": "balanced_accuracy", "auc": "roc_auc_ovr", "logloss": None}
+STATE = ".state"  # how the name of the file ends with which compare resumes
+
+
+def toy(parser: ArgumentParser) -> None:
+    """Write the toy set of the paper: toy-train.npz, 50 matrices 8 x 8, and toy-new.npz, 500 more.
+
+    With --regression, 200 matrices 16 x 16 of rank 8 with regression targets, and 500 more.
+    """
+    parser.add_argument("--out", type=Path, default=Path("."), metavar="DIR", help="default: here")
+    parser.add_argument("--regression", action="store_true", help="regression targets, not classes")
+    parser.add_argument("--seed", type=whole(0), default=0, metavar="S", help="default: 0")
+
+
+def fit(parser: ArgumentParser) -> None:
+    """Learn a classifier from labeled matrices or signals, and keep it in a file.
+
+    By default a metric and what labels its vectors are learned: radius, rank and weighting are chosen by
+    cross-validation as far as they are not given.  --method takes any other that 'spdmetric methods' lists.
+    With --regression the labels are regression targets, and ridge regression or neighbors follow the metric.
+    Matrices that are singular in the same directions are brought to their common range first, unless --rank
+    is given; where ranks differ, --shrink makes them all definite.
+    """
+    add_data(parser)
+    parser.add_argument("-o", "--out", type=Path, required=True, metavar="MODEL.skops", help="file to write")
+    methods = "what to train, see 'spdmetric methods' (default: auto, our choice)"
+    parser.add_argument("--method", default="auto", metavar="NAME", help=methods)
+    parser.add_argument("--radius", type=float, metavar="R", help="largest distance of G from the mean")
+    parser.add_argument("--rank", type=whole(1, "full"), metavar="M", help='directions to learn, or "full"')
+    neighbors = "label by K neighbors (default: chosen)"
+    parser.add_argument("--neighbors", type=whole(1), metavar="K", help=neighbors)
+    folds = "of the choice; default: 5, twice for fewer than 200 matrices"
+    parser.add_argument("--folds", type=whole(2), metavar="N", help=folds)
+    parser.add_argument("--scoring", choices=SCORES, help="by what to choose (default: logloss)")
+    add_domains(parser)
+    add_training(parser)
+    parser.set_defaults(outputs={"out": (".skops",)})
+
+
+def predict(parser: ArgumentParser) -> None:
+    """Label matrices or signals, or predict their numbers, with a model that 'spdmetric fit' wrote.
+
+    What is written is comma-separated values with the columns index (file, for a folder; file and onset in
+    seconds too, for recordings) and label (value, after fit --regression), true where DATA tells the labels,
+    and with --proba the probability of each class.
+    A label that a spreadsheet would run (it begins with = + - or @) has an apostrophe before it, which
+    spdmetric takes off again when it reads labels.  Signals are read as those that the model was trained on.
+    """
+    parser.add_argument("model", type=Path, metavar="MODEL.skops", help=MODEL)
+    add_data(parser, "where the model was trained on such")
+    out: dict[str, Any] = {
+        "metavar": "LABELS.csv",
+        "help": 'file to write, or "-" for the terminal (default)',
+    }
+    parser.add_argument("-o", "--out", type=lambda name: None if name == "-" else Path(name), **out)
+    parser.add_argument("--proba", action="store_true", help="the probability of each class too")
+    parser.add_argument("--groups", type=word, metavar="G", help=f"where --domains is groups: {GROUPS}")
+    add_domains(parser)
+    add_skip(parser)
+    unasked = dict.fromkeys(("events", "band", "window", "estimator", "shrink"))  # the model has them
+    parser.set_defaults(outputs={"out": (".csv", ".txt", ".tsv", "")}, **unasked)
+
+
+def show(parser: ArgumentParser) -> None:
+    """Say what a model file holds, in a page of plain text."""
+    parser.add_argument("model", type=Path, metavar="MODEL.skops", help=MODEL)
+
+
+def methods(parser: ArgumentParser) -> None:
+    """List the methods that fit and compare know: what each does, and what data it can take."""
+
+
+def compare(parser: ArgumentParser) -> None:
+    """Which metric suits my matrices, and does learning help?
+
+    Runs the usual distances, the learned metrics (full, low rank, chosen by cross-validation) and the usual
+    baselines under nested cross-validation, and writes one HTML page that needs no network.  Where there are
+    groups, sessions or subjects, they are left out whole, and every method is also run on recentered
+    matrices.  An interrupted run resumes when the same command is given again: finished folds are in the file
+    beside the page that ends in .state.
+    """
+    add_data(parser)
+    recenter = "run every method also with each group recentered by its own mean (default: if there are any)"
+    parser.add_argument("--recenter", action=BooleanOptionalAction, help=recenter)
+    test = "train on DATA, test on these matrices"
+    parser.add_argument("--test", type=existing_name, metavar="TEST", help=test)
+    parser.add_argument("--test-labels", type=word, metavar="L", help="of TEST (default: --labels, a name)")
+    parser.add_argument("--out", type=Path, default=Path("report.html"), help="default: report.html")
+    parser.add_argument("--csv", type=Path, metavar="FILE", help="write the numbers as CSV too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers as JSON too")
+    save = "train the winner on all of DATA, and keep it for 'spdmetric predict'"
+    parser.add_argument("--save", type=Path, metavar="MODEL.skops", help=save)
+    parser.add_argument("--method", metavar="NAME", help="what to save instead of the winner")
+    decides = "what decides (default: accuracy; of regression targets r2)"
+    parser.add_argument("--scoring", choices=(*SCORES, "r2", "mae"), help=decides)
+    parser.add_argument("--title", metavar="WORDS", help="of the page (default: the question, of a file)")
+    channels = "names of the channels, separated by commas, for the pictures"
+    parser.add_argument("--channels", type=names, metavar="NAMES", help=channels)
+    repeats = "how often the folds are drawn (default: 1 to 5, by size)"
+    parser.add_argument("--repeats", type=whole(1), metavar="N", help=repeats)
+    parser.add_argument("--seed", type=whole(0), default=0, metavar="S", help="of all draws (default: 0)")
+    cores = os.cpu_count() or 1
+    parser.add_argument("--jobs", type=whole(1), default=cores, metavar="N", help="processes (default: all)")
+    methods = "names of methods, separated by commas (default: all)"
+    parser.add_argument("--methods", type=names, help=methods)
+    add_training(parser)
+    outputs = {"out": (".html", ".htm"), "csv": (), "json": (), "save": (".skops",)}
+    parser.set_defaults(outputs=outputs, domains=None)
+
+
+COMMANDS = (toy, fit, predict, show, methods, compare)
 
 
 def add_data(parser: ArgumentParser, arrays: str = "with --estimator") -> None:
     """Add DATA, and the options that say how to read it; ``arrays`` is when arrays are signals."""
-    parser.description = f"{parser.description}{DATA.format(arrays)}"
+    parser.description = f"{parser.description}\n{DATA.format(arrays)}"
     parser.add_argument("data", type=existing_name, metavar="DATA", help="see above")
     parser.add_argument("--matrices", type=word, metavar="X", help="name of the array of matrices or signals")
     parser.add_argument("--labels", type=word, metavar="L", help=f"labels: {SOURCE}, or a column of metadata")
@@ -48,24 +155,25 @@ def add_domains(parser: ArgumentParser) -> None:
     parser.add_argument("--domains", type=word, metavar="D", help=domains)
 
 
-def add_signals(parser: ArgumentParser) -> None:
-    """Add what makes matrices of signals; a model keeps it."""
+def add_training(parser: ArgumentParser) -> None:
+    """Add what fit and compare ask of the labels, and how DATA become matrices, which a model keeps."""
+    parser.add_argument("--regression", action="store_true", help="the labels are regression targets")
+    weight = "classes count alike, whatever their sizes, in methods that can weigh them"
+    parser.add_argument("--class-weight", choices=("balanced",), help=weight)
+    groups = f"sessions or subjects, {GROUPS}: folds keep them whole (default: the array groups, if any)"
+    parser.add_argument("--groups", type=word, metavar="G", help=groups)
+    amount = "mix each matrix with a multiple of the identity, of this weight, so that none is singular"
+    parser.add_argument("--shrink", type=shrink, metavar="oas|lwf|VALUE", help=amount)
+    add_skip(parser)
     some = parser.add_argument_group("signals")
     names = "annotations that are trials, as T1,T2 or T1=left,T2=right; recordings need it"
     some.add_argument("--events", metavar="E", help=names)
     band = "pass band of recordings in Hz (default: as they are); again for several matrices a trial"
-    pair: dict[str, Any] = {"type": float, "nargs": 2, "action": "append"}
-    some.add_argument("--band", metavar=("LOW", "HIGH"), help=band, **pair)
+    pairs: dict[str, Any] = {"type": float, "nargs": 2, "action": "append"}
+    some.add_argument("--band", metavar=("LOW", "HIGH"), help=band, **pairs)
     window = "seconds after the annotation, which recordings need; again for several matrices a trial"
-    some.add_argument("--window", metavar=("START", "END"), help=window, **pair)
+    some.add_argument("--window", metavar=("START", "END"), help=window, **pairs)
     some.add_argument("--estimator", choices=ESTIMATORS, help="of the covariances (default: oas)")
-
-
-def add_matrices(parser: ArgumentParser) -> None:
-    """Add what is done about matrices that cannot be used as they are."""
-    amount = "mix each matrix with a multiple of the identity, of this weight, so that none is singular"
-    parser.add_argument("--shrink", type=shrink, metavar="oas|lwf|VALUE", help=amount)
-    add_skip(parser)
 
 
 def add_skip(parser: ArgumentParser) -> None:
@@ -88,16 +196,16 @@ def whole(least: int, word: str | None = None) -> Callable[[str], int | str]:
     return convert
 
 
-def existing_name(text: str) -> Path:
-    """The type of a file or folder to read."""
-    return Path(word(text))
-
-
 def word(text: str) -> str:
     """The type of an option that takes a name; nothing, of a variable that is not set, is none."""
     if not text.strip():
         raise ArgumentTypeError("expected a name, got nothing")
     return text
+
+
+def existing_name(text: str) -> Path:
+    """The type of a file or folder to read."""
+    return Path(word(text))
 
 
 def names(text: str) -> tuple[str, ...]:
@@ -112,23 +220,29 @@ def shrink(text: str) -> str | float:
     """The type of an option that takes oas, lwf or a weight."""
     if text in ("oas", "lwf"):
         return text
-    try:
-        amount = float(text)
-    except ValueError:
-        amount = -1.0
-    if not 0 < amount <= 1:
-        raise ArgumentTypeError(f"expected oas, lwf or a number above 0 and up to 1, got {text!r}")
-    return amount
+    with suppress(ValueError):
+        if 0 < (amount := float(text)) <= 1:
+            return amount
+    raise ArgumentTypeError(f"expected oas, lwf or a number above 0 and up to 1, got {text!r}")
 
 
-def check_targets(targets: Mapping[str, Path | None], *inputs: Path | str | None) -> None:
-    """Fail before the work, not after, where files cannot be written, by their options; folders are made."""
-    options: dict[str, str] = {}
-    for option, path in targets.items():
+def check_outputs(arguments: Namespace) -> None:
+    """Fail before the work where a file cannot be written or would replace one that is read; make folders."""
+    targets: dict[str, Path] = {}
+    for name, suffixes in arguments.outputs.items():
+        path = getattr(arguments, name)
         if path is None:
             continue
         if path.is_dir():
-            raise ValueError(f"{option} {path} is a folder: expected the name of a file.")
+            raise ValueError(f"--{name} {path} is a folder: expected the name of a file.")
+        if suffixes and path.suffix.lower() not in suffixes:  # it would promise another format
+            raise ValueError(f"--{name} {path}: expected a name that ends in {suffixes[0]}.")
+        targets[f"--{name}"] = path
+        if arguments.command == "compare" and name == "out":
+            targets["--out, its state"] = path.with_suffix(STATE)
+    inputs = [getattr(arguments, name, None) for name in ("model", "data", "labels", "test")]
+    options: dict[str, str] = {}
+    for option, path in targets.items():
         for source in inputs:
             if source is not None and path.exists() and Path(source).exists() and path.samefile(source):
                 raise ValueError(f"{option} {path} would replace {source}, which is read: name another file.")
@@ -136,20 +250,6 @@ def check_targets(targets: Mapping[str, Path | None], *inputs: Path | str | None
             raise ValueError(f"{option} {path} would replace the file of {first}: name another file.")
         if not path.exists() or path.is_file():  # what is neither is written through
             make_folder(Path(os.path.realpath(path)).parent, option)
-
-
-def check_suffix(option: str, path: Path | None, *suffixes: str) -> None:
-    """Refuse a name that promises another format: a model file is no pickle, labels are a text table."""
-    if path is not None and not path.is_dir() and path.suffix.lower() not in suffixes:
-        raise ValueError(f"{option} {path}: expected a name that ends in {suffixes[0]}.")
-
-
-def check_method(name: str) -> None:
-    """Refuse a method that the registry does not have."""
-    from spdmetric.comparison.methods import METHODS
-
-    if name not in METHODS:
-        raise ValueError(f"--method {printable(name)}: there is no such method; see 'spdmetric methods'.")
 
 
 def make_folder(folder: Path, option: str = "--out") -> None:
@@ -160,64 +260,3 @@ def make_folder(folder: Path, option: str = "--out") -> None:
             pass
     except OSError as error:
         raise ValueError(f"cannot write to {option} {folder}: {error.strerror or error}") from error
-
-
-def write_option(name: str, value: object) -> str:
-    """An argument of Python as an option: ``--window 0.5 2.5``."""
-    option = "--neighbors" if name == "n_neighbors" else f"--{name}"
-    values = value if isinstance(value, (list, tuple)) else () if value is None else (value,)
-    return " ".join([option, *map(str, values)])
-
-
-def say(text: str) -> None:
-    """Tell those who wait, beside what is written."""
-    tell(f"spdmetric: {text}", stream=sys.stderr)
-
-
-def tell(*lines: str, stream: TextIO | None = None) -> None:
-    """Print lines; letters that the stream does not have are spelled out.
-
-    A reader that has enough, as ``head`` has, is no error.
-    """
-    stream = stream or sys.stdout
-    encoding, text = getattr(stream, "encoding", None) or "utf-8", "".join(f"{line}\n" for line in lines)
-    try:
-        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
-        stream.flush()
-    except BrokenPipeError:  # Python flushes once more at its end
-        with Path(os.devnull).open("w") as nowhere:
-            os.dup2(nowhere.fileno(), stream.fileno())
-
-
-@contextmanager
-def show_progress(what: str) -> Iterator[Callable[[], object]]:
-    """Show, in a terminal, time and steps of what takes longer than two seconds."""
-    from tqdm import tqdm
-
-    form, done = "{desc}: {n_fmt} steps, {elapsed}", Event()
-    with tqdm(desc=what, bar_format=form, delay=PATIENCE, leave=False, disable=None) as bar:
-
-        def tick() -> None:
-            while not done.wait(PATIENCE):
-                bar.refresh()
-
-        if not bar.disable:
-            Thread(target=tick, daemon=True).start()
-        try:
-            yield bar.update
-        finally:
-            done.set()
-
-
-def printable(text: object) -> str:
-    """A text for a terminal: in one line, and what would steer the terminal is spelled out."""
-    line = " ".join(str(text).split())
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
-
-
-def one_line(error: BaseException) -> str:
-    """What went wrong, in one line."""
-    text = str(error)
-    if isinstance(error, OSError) and error.strerror:
-        text = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
-    return printable(text or type(error).__name__)

@@ -1,84 +1,45 @@
-"""Label matrices or signals, or predict their numbers, with a model that 'spdmetric fit' wrote.
-
-What is written is comma-separated values with the columns index (file, for a folder; file and onset in
-seconds too, for recordings) and label (value, after fit --regression), true where DATA tells the labels, and
-with --proba the probability of each class.
-A label that a spreadsheet would run (it begins with = + - or @) has an apostrophe before it, which
-spdmetric takes off again when it reads labels.  Signals are read as those that the model was trained on.
-"""
+"""The command predict: read model and data, write the labels."""
 
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from io import TextIOWrapper
-from pathlib import Path
-from typing import TYPE_CHECKING
 
-from spdmetric.cli.options import (
-    GROUPS,
-    MODEL,
-    add_data,
-    add_domains,
-    add_skip,
-    check_suffix,
-    check_targets,
-    printable,
-    show_progress,
-    tell,
-    word,
-)
+import numpy as np
+from sklearn.base import BaseEstimator, is_regressor
+from sklearn.metrics import mean_absolute_error, r2_score
 
-if TYPE_CHECKING:
-    import numpy as np
-    from sklearn.base import BaseEstimator
+from spdmetric.cli.fit import count_values
+from spdmetric.cli.inputs import Input, describe_input, read_input
+from spdmetric.cli.terminal import printable, show_progress, tell
+from spdmetric.comparison.folds import steps_of
+from spdmetric.io.atomic import write_atomically
+from spdmetric.io.files import describe_error
+from spdmetric.io.models import input_of, read_content
+from spdmetric.io.tables import as_csv
 
-    from spdmetric.cli.inputs import Input
-
-STDOUT = Path("-")
 NEW = "new"  # name of the domain of matrices that come without one
-
-
-def add_options(parser: ArgumentParser) -> None:
-    """Add the options of the command."""
-    parser.add_argument("model", type=Path, metavar="MODEL.skops", help=MODEL)
-    add_data(parser, "where the model was trained on such")
-    out = 'file to write, or "-" for the terminal (default)'
-    parser.add_argument("-o", "--out", type=Path, default=STDOUT, metavar="LABELS.csv", help=out)
-    parser.add_argument("--proba", action="store_true", help="the probability of each class too")
-    parser.add_argument("--groups", type=word, metavar="G", help=f"where --domains is groups: {GROUPS}")
-    add_domains(parser)
-    add_skip(parser)
 
 
 def run(arguments: Namespace) -> None:
     """Read model and matrices, and write the labels."""
-    stdout = arguments.out == STDOUT
+    stdout = arguments.out is None
     if stdout and sys.__stdout__ is None:
         raise ValueError("there is no terminal or pipe to write to: name a file with --out LABELS.csv.")
-    if not stdout:
-        check_suffix("--out", arguments.out, ".csv", ".txt", ".tsv", "")
-        check_targets({"--out": arguments.out}, arguments.model, arguments.data, arguments.labels)
-    from sklearn.base import is_regressor
-
-    from spdmetric.cli.inputs import describe_input, read_input
-    from spdmetric.io.atomic import write_atomically
-    from spdmetric.io.files import describe_error
-    from spdmetric.io.models import read_content
-
     content = read_content(arguments.model)
     model = content["model"]
     numbers = is_regressor(model)
-    _check_model(model, arguments)
+    if not hasattr(model, "predict"):
+        todo = "use 'spdmetric fit', or save a LogEuclideanClassifier"
+        raise ValueError(f"{arguments.model} holds a metric without a classifier: {todo}.")
+    if arguments.proba and not hasattr(model, "predict_proba"):
+        raise ValueError(f"{arguments.model} holds a model without probabilities: leave out --proba.")
     with show_progress("labeling") as count:
         data = read_input(arguments.data, arguments.labels, arguments, [], content["recipe"])
         count()
         try:
-            _check_size(model, data, arguments)
-            columns, lines = _domain_columns(model, data, arguments)
-            predicted = model.predict(data.X, **columns)
-            count()
-            proba = model.predict_proba(data.X, **columns) if arguments.proba else None
+            predicted, proba, lines = _answer(model, data, arguments)
         except (AttributeError, KeyError, IndexError) as error:  # of a forged model
             why = f"its parts do not belong together ({describe_error(error)})"
             raise ValueError(f"{arguments.model} cannot be used: {why}.") from error
@@ -97,35 +58,24 @@ def run(arguments: Namespace) -> None:
     tell(*lines, stream=stream)
 
 
-def _check_model(model: BaseEstimator, arguments: Namespace) -> None:
-    """Refuse a model that cannot do what is wanted."""
-    if not hasattr(model, "predict"):
-        todo = "use 'spdmetric fit', or save a LogEuclideanClassifier"
-        raise ValueError(f"{arguments.model} holds a metric without a classifier: {todo}.")
-    if arguments.proba and not hasattr(model, "predict_proba"):
-        raise ValueError(f"{arguments.model} holds a model without probabilities: leave out --proba.")
-
-
-def _check_size(model: BaseEstimator, data: Input, arguments: Namespace) -> None:
-    """Refuse matrices, or signals, of another size than those of training."""
-    from spdmetric.io.models import input_of
-
+def _answer(
+    model: BaseEstimator, data: Input, arguments: Namespace
+) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
+    """Labels or numbers, probabilities if they are wanted, and lines about how they came about."""
     d, known = data.X.shape[1 if data.recipe else -1], input_of(model)[1]
     if known not in (None, d):
         form = "{0} channels" if data.recipe else "matrices {0} x {0}"
         got, trained = form.format(d), form.format(known)
         raise ValueError(f"{arguments.data} has {got}; the model was trained on {trained}.")
+    columns, lines = _domain_columns(model, data, arguments)
+    proba = model.predict_proba(data.X, **columns) if arguments.proba else None
+    return model.predict(data.X, **columns), proba, lines
 
 
 def _domain_columns(
     model: BaseEstimator, data: Input, arguments: Namespace
 ) -> tuple[dict[str, np.ndarray], list[str]]:
     """Domains for a model that was learned on some, and a line about those that are new."""
-    import numpy as np
-
-    from spdmetric.cli.fit import count_values
-    from spdmetric.comparison.folds import steps_of
-
     metric = getattr(steps_of(model)[-1], "metric_", None)
     known = getattr(metric, "domains_", None)
     if known is None:
@@ -148,8 +98,6 @@ def table_of(
     data: Input, predicted: np.ndarray, proba: np.ndarray | None, classes: np.ndarray | None, name: str
 ) -> str:
     """The table that is written; what was left out has empty cells."""
-    from spdmetric.io.tables import as_csv
-
     columns, head = [predicted.tolist()], [*data.rows, name]
     if data.matrices.y is not None:
         columns.append(data.matrices.y.tolist())
@@ -165,8 +113,6 @@ def table_of(
 
 def r_squared(predicted: np.ndarray, true: np.ndarray) -> str:
     """Say how much of the variance is predicted."""
-    from sklearn.metrics import mean_absolute_error, r2_score
-
     if true.dtype.kind not in "fiu":
         return "R2: the labels of the data are words, and the model predicts numbers"
     error = mean_absolute_error(true, predicted)
@@ -175,8 +121,6 @@ def r_squared(predicted: np.ndarray, true: np.ndarray) -> str:
 
 def accuracy(classes: np.ndarray, predicted: np.ndarray, true: np.ndarray) -> str:
     """Say how many labels are right; where some are words, a number and its text are one label."""
-    import numpy as np
-
     if any(labels.dtype.kind not in "biuf" for labels in (predicted, true)):
         classes, predicted, true = (labels.astype(str) for labels in (classes, predicted, true))
     if not set(true.tolist()) & set(classes.tolist()):

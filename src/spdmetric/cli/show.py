@@ -1,29 +1,25 @@
-"""Say what a model file holds, in a page of plain text."""
+"""The command show: what a model file holds, in lines."""
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from spdmetric.cli.options import MODEL, printable, tell
+from sklearn.base import BaseEstimator
 
-if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
-
-
-def add_options(parser: ArgumentParser) -> None:
-    """Add the options of the command."""
-    parser.add_argument("model", type=Path, metavar="MODEL.skops", help=MODEL)
+from spdmetric.cli.fit import describe_choice
+from spdmetric.cli.terminal import printable, tell
+from spdmetric.comparison.folds import steps_of
+from spdmetric.comparison.methods import expression
+from spdmetric.io.files import explain_unreadable
+from spdmetric.io.models import input_of, read_content
 
 
 def run(arguments: Namespace) -> None:
     """Read the file and print what it holds."""
     path = arguments.model
-    from spdmetric.io.files import explain_unreadable
-    from spdmetric.io.models import read_content
-
     content = read_content(path)
     with explain_unreadable(path):  # parts of a forged one need not belong together
         tell(*_describe(path, content))
@@ -31,15 +27,13 @@ def run(arguments: Namespace) -> None:
 
 def _describe(path: Path, content: dict[str, Any]) -> list[str]:
     """What a file holds, in lines."""
-    from spdmetric.comparison.folds import steps_of
-    from spdmetric.comparison.methods import expression
-    from spdmetric.io.models import input_of
-
     model, recipe = content["model"], content["recipe"]
+    form, size = input_of(model)
+    each = "matrices, {0} x {0}" if form == "matrices" else "signals of {0} channels"
     lines = [
         ("file", f"{path}, {path.stat().st_size / 1000:.0f} kB"),
         ("written by", ", ".join(f"{name} {number}" for name, number in content["versions"].items())),
-        ("takes", _takes(*input_of(model))),
+        ("takes", form if size is None else each.format(size)),
     ]
     if recipe is not None:
         known = {name: value for name, value in asdict(recipe).items() if value is not None}
@@ -49,17 +43,8 @@ def _describe(path: Path, content: dict[str, Any]) -> list[str]:
     return [f"{name + ':':18} {printable(value)}" for name, value in lines]
 
 
-def _takes(form: str, size: int | None) -> str:
-    """What is to be given to the model."""
-    if size is None:
-        return form
-    return f"{form}, {size} x {size}" if form == "matrices" else f"{form} of {size} channels"
-
-
 def _fitted(step: BaseEstimator) -> list[tuple[str, str]]:
     """What a step has learned."""
-    from spdmetric.cli.fit import describe_choice
-
     found = []
     if hasattr(step, "basis_"):
         found.append(("  common range", "{1} of {0} dimensions".format(*step.basis_.shape)))

@@ -28,12 +28,12 @@ class Header(NamedTuple):
         return prod(self.shape) * max(self.dtype.itemsize, _OBJECT * self.dtype.hasobject)
 
 
-class Refused(ValueError):
-    """What is wrong with a file; `explain_unreadable` puts its name before."""
-
-
 class FileError(ValueError):
-    """A file that cannot be used; the message is a sentence that names it."""
+    """What is wrong with a file, in a sentence; `explain_unreadable` puts the name of the file before it."""
+
+    def __init__(self, sentence: str, *, named: bool = False):
+        super().__init__(sentence)
+        self.named = named
 
 
 @contextmanager
@@ -44,7 +44,7 @@ def explain_unreadable(path: str | PathLike[str]) -> Iterator[None]:
         raise FileNotFoundError(f"There is no file {path}: {there}.")
     try:
         yield
-    except (FileError, ImportError):
+    except ImportError:
         raise
     except (FileNotFoundError, PermissionError) as error:
         if error.strerror is None:  # a sentence already, of a companion such as a .csv file of labels
@@ -52,11 +52,13 @@ def explain_unreadable(path: str | PathLike[str]) -> Iterator[None]:
         raise type(error)(f"{path} cannot be read: {error.strerror}.") from error
     except MemoryError as error:
         raise MemoryError(f"{path} needs more memory than there is.") from error
-    except Refused as error:
-        raise FileError(f"{path}: {error}") from error
+    except FileError as error:
+        if error.named:  # it is of a companion
+            raise
+        raise FileError(f"{path}: {error}", named=True) from error
     except Exception as error:
         why = f"it is corrupt, truncated or of another format ({describe_error(error)})"
-        raise FileError(f"{path} cannot be read: {why}.") from error
+        raise FileError(f"{path} cannot be read: {why}.", named=True) from error
 
 
 def size_limit(stored: int) -> int:
@@ -68,7 +70,7 @@ def check_size(name: str, declared: int, stored: int) -> None:
     """Refuse what declares far more bytes than are stored, before memory is asked for."""
     if declared > size_limit(stored):
         much = f"{declared / 2**20:.0f} MB, more than 100 times the {stored / 2**20:.2g} MB stored"
-        raise Refused(f"{name} declares {much}: the file is damaged, or not made of measured matrices.")
+        raise FileError(f"{name} declares {much}: the file is damaged, or not made of measured matrices.")
 
 
 def shorten(name: object, longest: int = 96) -> str:

@@ -44,11 +44,9 @@ def stack_frame(frame: DataFrame) -> tuple[np.ndarray, Index, list[str]]:
     """
     levels = getattr(getattr(frame, "index", None), "nlevels", 0)
     if levels < 2:
-        raise ValueError(
-            f"Expected a DataFrame with a MultiIndex, as groupby(...).corr() gives it, got "
-            f"{type(frame).__name__}{' with one level' if levels else ''}. Matrices as an array need no "
-            "stack_frame."
-        )
+        expected = "a DataFrame with a MultiIndex, as groupby(...).corr() gives it"
+        got = f"{type(frame).__name__}{' with one level' if levels else ''}"
+        raise ValueError(f"Expected {expected}, got {got}. Matrices as an array need no stack_frame.")
     columns = frame.columns
     if not columns.is_unique:
         raise ValueError(f"Column {columns[columns.duplicated()][0]!r} stands twice: expected unique names.")
@@ -60,17 +58,13 @@ def stack_frame(frame: DataFrame) -> tuple[np.ndarray, Index, list[str]]:
         here = np.flatnonzero(code == k)
         place = columns.get_indexer(rows[here])
         if sorted(place) != list(range(len(columns))):
-            raise ValueError(
-                f"Group {key!r} has the rows {rows[here].tolist()}: expected each of the columns "
-                f"{columns.tolist()} once."
-            )
+            got, named = rows[here].tolist(), columns.tolist()
+            raise ValueError(f"Group {key!r} has the rows {got}: expected each of the columns {named} once.")
         matrices[k, place] = frame.iloc[here].to_numpy(dtype=np.float64)
     bad = first_true(~np.isfinite(matrices).all(axis=(1, 2)))
     if bad is not None:
         lost = columns[np.isnan(matrices[bad]).all(axis=1)].tolist()
         reason = f": {lost} did not vary in that group, or had too few values" if lost else ""
-        raise ValueError(
-            f"The matrix of group {keys[bad]!r} has missing values{reason}. Leave out the group, or the "
-            "variable."
-        )
+        which = f"The matrix of group {keys[bad]!r} has missing values{reason}"
+        raise ValueError(f"{which}. Leave out the group, or the variable.")
     return matrices, keys, [str(column) for column in columns]

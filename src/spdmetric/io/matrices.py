@@ -17,13 +17,12 @@ from pathlib import Path
 import numpy as np
 
 from spdmetric.caller import spell
-from spdmetric.io.arrays import find_format, is_mat, npy_header
-from spdmetric.io.files import FileError, Header, Refused, check_size, explain_unreadable, list_some, shorten
+from spdmetric.io.arrays import is_mat, npy_header, open_arrays
+from spdmetric.io.files import FileError, Header, check_size, explain_unreadable, list_some, shorten
 from spdmetric.io.tables import (
     GROUP_HEADS,
     LABEL_HEADS,
     as_column,
-    check_length,
     read_column,
     read_csv_matrix,
     read_named_column,
@@ -48,9 +47,7 @@ class Matrices:
     def labels(self) -> np.ndarray:
         """``y``, or a sentence that says that it is missing."""
         if self.y is None:
-            raise ValueError(
-                f"{self.name} has no labels: store them as y or labels in it, or in a .csv file."
-            )
+            raise ValueError(f"{self.name} has no labels: store them as y or labels, or in a .csv file.")
         return self.y
 
 
@@ -93,16 +90,11 @@ def read_matrices(
         return _read_folder(path, matrices or subject, labels, groups)
     with explain_unreadable(path):
         stored, y, g, key = read_labeled(path, matrices, subject, labels, groups, _count_matrices)
-        X = _as_stack(stored) if is_mat(path) else stored
-        notes: tuple[str, ...] = ()
-        if X.shape != stored.shape or X.strides != stored.strides:
-            how = f"is stored as {stored.shape}, matrix after matrix along its last axis as MATLAB does"
-            notes = (f"{key} {how}; it was read as {X.shape}.",)
+    X = _as_stack(stored) if is_mat(path) else stored
+    how = f"is stored as {stored.shape}, matrix after matrix along its last axis as MATLAB does"
+    moved = X.shape != stored.shape or X.strides != stored.strides
+    notes = (f"{key} {how}; it was read as {X.shape}.",) if moved else ()
     return Matrices(np.ascontiguousarray(X), y, g, path.stem, notes)
-
-
-# ---------------------------------------------------------------------------
-# Arrays by their names
 
 
 Source = str | PathLike[str] | None  # of labels or groups: a .csv file, or the name of an array
@@ -110,38 +102,31 @@ Count = Callable[[Path, str, Header, int], int]  # how many matrices or trials a
 Labeled = tuple[np.ndarray, np.ndarray | None, np.ndarray | None, str]  # array, labels, groups, its name
 
 
-def find_header(path: Path, matrices: str | None = None, subject: int | None = None) -> Header:
-    """Shape and dtype of the matrices or signals of a file."""
-    list_names, read_header, _ = find_format(path)
-    return read_header(path, find_names(list_names(path), matrices, subject)[0])
-
-
 def read_labeled(
     path: Path, matrices: str | None, subject: int | None, labels: Source, groups: Source, count: Count
 ) -> Labeled:
-    """Compare the sizes of all arrays with each other, then read them, the one of the matrices last."""
-    list_names, read_header, read_array = find_format(path)
-    names = list_names(path)
-    key, *others = find_names(names, matrices, subject)
-    sources = [name if given is None else given for given, name in zip((labels, groups), others, strict=True)]
-    headers = {name: read_header(path, name) for name in (key, *map(str, sources)) if name in names}
-    check_size(list_some(headers), sum(header.nbytes for header in headers.values()), path.stat().st_size)
-    n_labels = prod(headers[str(sources[0])].shape) if str(sources[0]) in headers else 0
-    n = count(path, key, headers[key], n_labels)
+    """Compare the sizes of all arrays with the file, then read them, the one of the matrices last."""
+    stored = path.stat().st_size
+    with open_arrays(path) as (names, read_header, read_array):
+        key, *usual = find_names(names, matrices, subject)
+        y_name, g_name = (
+            str(name if given is None else given) for given, name in zip((labels, groups), usual, strict=True)
+        )
+        headers = {name: read_header(name) for name in (key, y_name, g_name) if name in names}
+        check_size(list_some(headers), sum(header.nbytes for header in headers.values()), stored)
+        n = count(path, key, headers[key], prod(headers[y_name].shape) if y_name in headers else 0)
 
-    def read(source: str | PathLike[str], given: Source, heads: tuple[str, ...]) -> np.ndarray | None:
-        if Path(source).suffix.lower() == ".csv":
-            return read_column(source, n, heads)
-        name = str(source)
-        if name in headers:
-            check_length(name, headers[name].shape, n)
-            return as_column(name, read_array(path, name), n, path.stat().st_size)
-        if given is None:
-            return None
-        raise Refused(f"it has no array {shorten(name)}: give one of {list_some(names)}, or a .csv file.")
+        def read(name: str, given: Source, heads: tuple[str, ...]) -> np.ndarray | None:
+            if Path(name).suffix.lower() == ".csv":
+                return read_column(name, n, heads)
+            if name in headers:
+                return as_column(name, read_array(name), n, stored)
+            if given is None:
+                return None
+            raise FileError(f"no array {shorten(name)}: give one of {list_some(names)}, or a .csv file.")
 
-    y, g = map(read, sources, (labels, groups), (LABEL_HEADS, GROUP_HEADS))
-    return read_array(path, key), y, g, key
+        y, g = read(y_name, labels, LABEL_HEADS), read(g_name, groups, GROUP_HEADS)
+        return read_array(key), y, g, key
 
 
 def find_names(names: list[str], matrices: str | None, subject: int | None) -> tuple[str, str, str]:
@@ -149,28 +134,28 @@ def find_names(names: list[str], matrices: str | None, subject: int | None) -> t
     subjects = sorted(int(name[1:]) for name in names if re.fullmatch("X[0-9]{1,18}", name))
     if matrices is not None and (matrices not in names or subject is not None):
         todo = f"it has {list_some(names)}" if subject is None else f"leave out {spell('subject')}"
-        raise Refused(f"{spell('matrices', shorten(matrices))}: expected the name of an array; {todo}.")
+        raise FileError(f"{spell('matrices', shorten(matrices))}: expected the name of an array; {todo}.")
     if subject is not None:
         X, y, groups = (f"{letter}{subject}" for letter in "Xyr")
         if X in names and y in names:
             return X, y, groups
         hint = f"subjects {list_some(subjects)}" if subjects else f"one subject: leave out {spell('subject')}"
-        raise Refused(f"expected the arrays {X} and {y} of subject {subject}; it holds {hint}.")
+        raise FileError(f"expected the arrays {X} and {y} of subject {subject}; it holds {hint}.")
     given = [name for name in ("X", "covs", matrices) if name in names and matrices in (None, name)]
     pairs = [(name, labels) for name in given for labels in ("y", "labels", "y")[name == "covs" :][:2]]
     if pairs:
         return (*min(pairs, key=lambda pair: pair[1] not in names), "groups")
     if subjects:
-        raise Refused(f"it holds several subjects: pass {spell('subject')}, one of {list_some(subjects)}.")
+        raise FileError(f"it holds several subjects: pass {spell('subject')}, one of {list_some(subjects)}.")
     todo = f"for others pass {spell('matrices')} and {spell('labels')} with their names"
-    raise Refused(f"expected the arrays X and y, or covs and labels; found {list_some(names)}: {todo}.")
+    raise FileError(f"expected the arrays X and y, or covs and labels; found {list_some(names)}: {todo}.")
 
 
 def _count_matrices(path: Path, name: str, header: Header, n_labels: int) -> int:
     """How many matrices an array holds, or why it holds none."""
     shape = header.shape
     if header.dtype.kind not in "fiubc" or 0 in shape:
-        raise Refused(f"{name} has dtype {header.dtype} and shape {shape}; expected matrices of numbers.")
+        raise FileError(f"{name} has dtype {header.dtype} and shape {shape}; expected matrices of numbers.")
     last = len(shape) == 3 and shape[0] == shape[1]
     if is_mat(path) and (last or (len(shape) == 2 and shape[0] == shape[1] and n_labels == 1)):
         return shape[2] if last else 1
@@ -179,7 +164,7 @@ def _count_matrices(path: Path, name: str, header: Header, n_labels: int) -> int
         if not last and looks_like_signals(shape):
             hint = " These look like signals, (n, channels, times): estimate a covariance matrix of each."
         expected = "(n, d, d), a stack of square matrices, or several a sample, (n, views, d, d)"
-        raise Refused(f"{name} has shape {shape}; expected {expected}.{hint}")
+        raise FileError(f"{name} has shape {shape}; expected {expected}.{hint}")
     return shape[0]
 
 
@@ -201,10 +186,6 @@ def _as_stack(X: np.ndarray) -> np.ndarray:
     return X.transpose(2, 0, 1)
 
 
-# ---------------------------------------------------------------------------
-# Folders
-
-
 def _read_folder(folder: Path, array: str | int | None, labels: Source, groups: Source) -> Matrices:
     """One matrix of each file; all sizes are compared before a matrix of a ``.npy`` file is read."""
     tables = [Path(table) for table in (labels, groups) if table is not None]
@@ -217,8 +198,8 @@ def _read_folder(folder: Path, array: str | int | None, labels: Source, groups: 
     found, channels = zip(*map(_header_or_matrix, paths), strict=True)
     for path, one, rows in zip(paths, found, channels, strict=True):
         if one.shape != found[0].shape:
-            this, first = f"{path} has shape {one.shape}", f"{paths[0].name} has {found[0].shape}"
-            raise FileError(f"{this}, but {first}: all matrices of a folder must have one size.")
+            other = f"{paths[0].name} has {found[0].shape}: all matrices of a folder must have one size"
+            raise FileError(f"{path} has shape {one.shape}, but {other}.")
         if rows != channels[0]:
             raise FileError(f"{path} and {paths[0].name} have different names of rows; expected the same.")
     X = np.empty((len(paths), *found[0].shape), np.result_type(*{one.dtype for one in found}))
@@ -231,23 +212,19 @@ def _read_folder(folder: Path, array: str | int | None, labels: Source, groups: 
     y = y if labels is None else read_named_column(labels, names, LABEL_HEADS)
     g = None if groups is None else read_named_column(groups, names, GROUP_HEADS)
     others = [path.name for path in _visible(folder) if path.suffix.lower() not in ("", *_MATRIX_SUFFIXES)]
-    notes = (
-        (f"{len(others)} files without a matrix were passed over: {list_some(others)}.",) if others else ()
-    )
-    return Matrices(X, y, g, folder.name or folder.resolve().name, notes, names, channels[0])
+    note = f"{len(others)} files without a matrix were passed over: {list_some(others)}."
+    name = folder.name or folder.resolve().name
+    return Matrices(X, y, g, name, (note,) if others else (), names, channels[0])
 
 
 def find_files(folder: Path, suffixes: Collection[str], left_out: Collection[Path] = ()) -> list[Path]:
-    """Files with some suffixes in a folder or all in its subfolders, in natural order; or a sentence.
-
-    ``left_out`` are resolved paths of files that hold something else.
-    """
+    """Files with some suffixes in a folder, or all in its subfolders, in natural order, or a sentence."""
     there = [path for path in _walk(folder) if path.suffix.lower() in suffixes]
     found = sorted((path for path in there if path.resolve() not in left_out), key=_natural)
     if not found:
-        names = list_some(path.name for path in _visible(folder))
+        has = list_some(path.name for path in _visible(folder))
         raise FileError(
-            f"{folder} is a folder without a file that ends in {list_some(suffixes)}: it has {names}."
+            f"{folder} is a folder without a file that ends in {list_some(suffixes)}: it has {has}."
         )
     depths = {len(path.relative_to(folder).parts): path for path in found}
     if len(depths) > 1 or max(depths) > 2:
@@ -287,5 +264,5 @@ def _header_or_matrix(path: Path) -> tuple[Header | np.ndarray, tuple[str, ...] 
         found = npy_header(path)
         if found.dtype.kind not in "fiubc" or len(found.shape) != 2 or len({*found.shape, 0}) != 2:
             got = f"it has dtype {found.dtype} and shape {found.shape}"
-            raise Refused(f"{got}; expected one square matrix of numbers, not a stack of them.")
+            raise FileError(f"{got}; expected one square matrix of numbers, not a stack of them.")
         return found, None

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from spdmetric.io.arrays import member_header, open_archive
 from spdmetric.io.atomic import write_atomically
-from spdmetric.io.files import Refused, check_size, describe_error, explain_unreadable, list_some, shorten
+from spdmetric.io.files import FileError, check_size, describe_error, explain_unreadable, list_some, shorten
 from spdmetric.io.signals import Recipe
 
 FORMAT, VERSION = "spdmetric model", 1  # raised whenever a file of the former version would be read wrongly
@@ -101,8 +101,7 @@ def save(model: BaseEstimator, path: str | PathLike[str], *, recipe: Recipe | No
     from skops.io import dumps
 
     if Path(path).suffix.lower() not in ("", ".skops"):
-        todo = "A model file is a skops file, no pickle: save it under another name"
-        raise ValueError(f"{path}: expected a name that ends in .skops. {todo}.")
+        raise ValueError(f"{path}: expected a name that ends in .skops: a model file is no pickle.")
     check_is_fitted(model)
     content = {"format": FORMAT, "version": VERSION, "versions": _versions(), "recipe": recipe}
     try:
@@ -146,14 +145,14 @@ def read_content(path: str | PathLike[str]) -> dict[str, Any]:
         data = _read_checked(Path(path))
         if unknown := _unknown_types(data):
             todo = "Nothing was made of it: load models of people you trust, saved by spdmetric.save"
-            raise Refused(f"it holds {list_some(unknown)}, which is not a type of a model file. {todo}.")
+            raise FileError(f"it holds {list_some(unknown)}, which is not a type of a model file. {todo}.")
         content = loads(data, trusted=sorted(TRUSTED))
         if not isinstance(content, dict) or content.get("format") != FORMAT:
-            raise Refused(f"it is a skops file but not a {FORMAT} of spdmetric.save or 'spdmetric fit'.")
+            raise FileError(f"it is a skops file but not a {FORMAT} of spdmetric.save or 'spdmetric fit'.")
         if content.get("version") != VERSION:
-            got = f"it is of version {shorten(content.get('version'))}"
-            todo = f"use the one that wrote it, {shorten(content.get('versions'))}"
-            raise Refused(f"{got}; this spdmetric reads version {VERSION}: {todo}.")
+            got, wrote = shorten(content.get("version")), shorten(content.get("versions"))
+            todo = f"this spdmetric reads version {VERSION}: use the one that wrote it, {wrote}"
+            raise FileError(f"it is of version {got}; {todo}.")
         _check_model(content["model"])
         _check_recipe(content["recipe"])
         return content
@@ -161,16 +160,15 @@ def read_content(path: str | PathLike[str]) -> dict[str, Any]:
 
 def _check_recipe(recipe: object) -> None:
     """Refuse a recipe that `read_signals` would stumble over."""
-    if recipe is None:
-        return
-    if not isinstance(recipe, Recipe):
-        raise Refused(f"its recipe is a {type(recipe).__name__}.")
-    for name, value in vars(recipe).items():
-        length, kind = {"channels": (None, str), "band": (2, float), "window": (2, float)}.get(name, (0, str))
-        some = [value] if length == 0 else value if isinstance(value, tuple) else [None]
-        wrong = length not in (None, 0, len(some)) or not all(isinstance(one, kind) for one in some)
-        if wrong and (value is not None or name == "kind"):
-            raise Refused(f"its recipe has {shorten(value)!r} for {name}.")
+    if not isinstance(recipe, Recipe | None):
+        raise FileError(f"its recipe is a {type(recipe).__name__}.")
+    pair = (float, float)
+    for name, value in vars(recipe or Recipe("array")).items():
+        some = value if isinstance(value, tuple) and name not in ("kind", "events") else (value,)
+        kinds = {"band": pair, "window": pair, "channels": (str,) * len(some)}.get(name, (str,))
+        right = len(some) == len(kinds) and all(map(isinstance, some, kinds))
+        if not right and (value is not None or name == "kind"):
+            raise FileError(f"its recipe has {shorten(value)!r} for {name}.")
 
 
 def input_of(model: BaseEstimator) -> tuple[str, int | None]:
@@ -220,9 +218,9 @@ def _read_checked(path: Path) -> bytes:
     with open_archive(path) as archive:
         sizes = {info.filename: info.file_size for info in archive.infolist()}
         if "schema.json" not in sizes:
-            raise Refused(f"it is a zip archive, but no skops file: it has {list_some(sizes)}.")
+            raise FileError(f"it is a zip archive, but no skops file: it has {list_some(sizes)}.")
         if sum(sizes.values()) > stored:
-            raise Refused(f"it unpacks to {sum(sizes.values())} bytes, more than its own {stored}: refused.")
+            raise FileError(f"it unpacks to {sum(sizes.values())} bytes, more than its own {stored}.")
         for info in archive.infolist():
             if info.filename.endswith(".npy"):
                 member_header(archive, info.filename)
@@ -240,6 +238,6 @@ def _read_checked(path: Path) -> bytes:
 def _check_model(model: object) -> None:
     """Refuse what is no estimator, and a folder of pickles that scikit-learn would read."""
     if not isinstance(model, BaseEstimator):
-        raise Refused(f"it holds a {type(model).__name__}; expected an estimator.")
+        raise FileError(f"it holds a {type(model).__name__}; expected an estimator.")
     if getattr(model, "memory", None) is not None:
-        raise Refused("the pipeline has a memory, a folder of pickles; call set_params(memory=None) first.")
+        raise FileError("the pipeline has a memory, a folder of pickles; call set_params(memory=None) first.")

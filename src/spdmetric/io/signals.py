@@ -21,9 +21,9 @@ from numpy.typing import ArrayLike
 
 from spdmetric.caller import spell
 from spdmetric.extras import require_extra
-from spdmetric.io.arrays import SIGNAL_SUFFIXES, check_inflated, is_hdf5, is_mat
-from spdmetric.io.files import FileError, Header, Refused, check_size, explain_unreadable, list_some
-from spdmetric.io.matrices import Matrices, Source, find_files, find_header, looks_like_signals, read_labeled
+from spdmetric.io.arrays import SIGNAL_SUFFIXES, check_inflated, is_hdf5, is_mat, open_arrays
+from spdmetric.io.files import FileError, Header, check_size, explain_unreadable, list_some
+from spdmetric.io.matrices import Matrices, Source, find_files, find_names, looks_like_signals, read_labeled
 from spdmetric.io.tables import GROUP_HEADS, LABEL_HEADS, as_column, read_column
 
 if TYPE_CHECKING:
@@ -64,6 +64,10 @@ class Signals:
     notes: tuple[str, ...] = ()  # what was done to them when they were read, in sentences
     rate: float | None = None  # Hz
     places: tuple[tuple[str, float], ...] | None = None  # file and second of the event, one for each trial
+
+
+Columns = dict[str, np.ndarray]  # what metadata of epochs say of each trial
+Part = tuple[Signals, set[str], Columns]  # trials of one file, and the names of all its events
 
 
 def read_signals(
@@ -116,40 +120,32 @@ def read_signals(
     if events is not None:
         event_labels(events)  # or a sentence, before anything is read
     band, window = (pair and (float(pair[0]), float(pair[1])) for pair in (band, window))
-    wanted = Recipe("array", events, band, window, recipe.channels if recipe else None)
     if isinstance(source, str | PathLike) or hasattr(source, "get_data"):
         source = [source]
     sources: list[Any] = [one if hasattr(one, "get_data") else _as_path(one) for one in source]
     if len(sources) == 1 and isinstance(sources[0], Path) and sources[0].is_dir():
         sources = find_files(sources[0], SIGNAL_SUFFIXES)
-    first = recipe.kind if recipe else None
-    parts: list[tuple[Signals, set[str]]] = []
+    wanted = Recipe(recipe.kind if recipe else "", events, band, window, recipe.channels if recipe else None)
+    parts = list[Part]()
     for one in sources:
         with explain_unreadable(one) if isinstance(one, Path) else nullcontext():
             array = isinstance(one, Path) and one.suffix.lower() not in SIGNAL_SUFFIXES
             signals = None if array else _open(one) if isinstance(one, Path) else one
             kind = "array" if array else "epochs" if hasattr(signals, "event_id") else "recording"
-            if kind != (first := first or kind):
+            wanted = replace(wanted, kind=wanted.kind or kind)
+            if kind != wanted.kind:
                 expected = f"{recipe.kind}, as the model was trained on" if recipe else "files of one type"
-                raise FileError(f"{_name(one)}: got {kind}; expected {expected}.")
-            wanted = replace(wanted, kind=kind)
+                raise FileError(f"got {kind}; expected {expected}.")
             if array:
                 return _read_arrays(sources, labels, groups, matrices, subject, wanted)
             if matrices is not None or subject is not None:
                 option = spell("subject" if matrices is None else "matrices")
-                raise FileError(f"{_name(one)} is read without {option}, which is for arrays.")
-            cut = _cut_trials if kind == "recording" else _select_epochs
-            part, there, columns = cut(signals, one, wanted)
-            y, g = (
-                own if given is None or _is_table(given) else _find_column(str(given), part, columns, option)
-                for given, own, option in ((labels, part.y, "labels"), (groups, part.groups, "groups"))
-            )
-        parts.append((replace(part, y=y, groups=g), there))
-    found = _join(parts, [_name(one) for one in sources], wanted, strict=recipe is None)
-    y, g = (
-        read_column(given, len(found.X), heads) if given is not None and _is_table(given) else own
-        for given, heads, own in ((labels, LABEL_HEADS, found.y), (groups, GROUP_HEADS, found.groups))
-    )
+                raise FileError(f"it is read without {option}, which is for arrays.")
+            parts.append(_read_trials(signals, _name(one), wanted))
+    paths = [_name(one) for one in sources]
+    found = _join(parts, paths, wanted, strict=recipe is None)
+    y = found.y if labels is None else _find_values(labels, "labels", LABEL_HEADS, parts, paths)
+    g = found.groups if groups is None else _find_values(groups, "groups", GROUP_HEADS, parts, paths)
     return replace(found, y=y, groups=g)
 
 
@@ -182,10 +178,8 @@ def estimate_covariances(
             got = f"an array of shape {X.shape} and dtype {X.dtype}"
             raise ValueError(f"Expected signals, real numbers (n, channels, times), or Epochs, got {got}.")
         signals = Signals(X.astype(np.float64), None, None, "signals", Recipe("array"))
-    X = Covariances(estimator).fit_transform(signals.X)
-    return Matrices(
-        X, signals.y, signals.groups, signals.name, signals.notes, channels=signals.recipe.channels
-    )
+    X, channels = Covariances(estimator).fit_transform(signals.X), signals.recipe.channels
+    return Matrices(X, signals.y, signals.groups, signals.name, signals.notes, channels=channels)
 
 
 def _as_path(source: object) -> Path:
@@ -194,10 +188,6 @@ def _as_path(source: object) -> Path:
         todo = "; arrays are signals already, see estimate_covariances" if hasattr(source, "shape") else ""
         raise TypeError(f"Expected {expected}, got {type(source).__name__}{todo}.")
     return Path(source)
-
-
-def _is_table(source: str | PathLike[str]) -> bool:
-    return Path(source).suffix.lower() == ".csv"
 
 
 def _name(source: Any) -> Path:
@@ -215,32 +205,22 @@ def holds_signals(path: str | PathLike[str], matrices: str | None = None, subjec
         return any(one.suffix.lower() in SIGNAL_SUFFIXES for one in path.iterdir())
     if path.suffix.lower() in SIGNAL_SUFFIXES:
         return True
-    with explain_unreadable(path):
-        shape = find_header(path, matrices, subject).shape
+    with explain_unreadable(path), open_arrays(path) as (names, read_header, _):
+        shape = read_header(find_names(names, matrices, subject)[0]).shape
         return looks_like_signals(shape) and shape[0] != shape[1]
 
 
-# ---------------------------------------------------------------------------
-# Arrays
-
-
 def _read_arrays(
-    paths: list[Path],
-    labels: Source,
-    groups: Source,
-    matrices: str | None,
-    subject: int | None,
-    wanted: Recipe,
+    paths: list[Path], labels: Source, groups: Source, matrices: str | None, subject: int | None, how: Recipe
 ) -> Signals:
     """Trials of an array, of which MATLAB may have them along the last axis."""
     path = paths[0]
-    options = [spell(name) for name in ("events", "band", "window") if getattr(wanted, name) is not None]
+    options = [spell(name) for name in ("events", "band", "window") if getattr(how, name) is not None]
     if len(paths) > 1 or options:
-        todo = "expected one file, whose trials are cut already"
-        raise FileError(f"{list_some(paths)}: {todo}" + f": leave out {', '.join(options)}." * bool(options))
+        todo = f": leave out {', '.join(options)}." * bool(options)
+        raise FileError(f"expected one file, whose trials are cut already{todo}")
     stored, y, g, key = read_labeled(path, matrices, subject, labels, groups, _count_trials)
-    n_labels = 0 if y is None else len(y)
-    last = is_mat(path) and n_labels == stored.shape[2] != stored.shape[0]
+    last = y is not None and len(y) != len(stored)
     X = np.ascontiguousarray(stored.transpose(2, 0, 1) if last else stored, dtype=np.float64)
     note = f"{key} is stored as {stored.shape}, trial after trial along its last axis; read as {X.shape}."
     return Signals(X, y, g, path.stem, Recipe("array"), (note,) if last else ())
@@ -251,16 +231,8 @@ def _count_trials(path: Path, name: str, header: Header, n_labels: int) -> int:
     shape = header.shape
     if header.dtype.kind not in "fiub" or len(shape) != 3 or 0 in shape:
         expected = "real numbers, (n, channels, times), a signal for each trial"
-        raise Refused(f"{name} has dtype {header.dtype} and shape {shape}; expected {expected}.")
+        raise FileError(f"{name} has dtype {header.dtype} and shape {shape}; expected {expected}.")
     return shape[2] if is_mat(path) and n_labels == shape[2] else shape[0]
-
-
-# ---------------------------------------------------------------------------
-# MNE
-
-
-Columns = dict[str, np.ndarray]  # what metadata of epochs say of each trial
-Part = tuple[Signals, set[str], Columns]  # trials of one file, and the names of all its events
 
 
 def event_labels(events: str) -> dict[str, str]:
@@ -309,7 +281,7 @@ def _count_trials_of_set(path: Path) -> int:
     from scipy.io import loadmat
 
     if is_hdf5(path):
-        raise Refused("it is of MATLAB 7.3, where data can be in any file; save it as version 7 in EEGLAB.")
+        raise FileError("it is of MATLAB 7.3, where data can be in any file; save it as version 7 in EEGLAB.")
     check_inflated(path)
     content = loadmat(path, variable_names=["EEG", "data", "trials"], simplify_cells=True)
     content = content.get("EEG", content)
@@ -321,11 +293,54 @@ def _count_trials_of_set(path: Path) -> int:
 def _check_names(names: list[str]) -> None:
     """Refuse names of files that lead to another folder."""
     if elsewhere := [name.strip() for name in names if "/" in name or "\\" in name]:
-        raise Refused(f"it names the file {list_some(elsewhere)}; expected a file in its own folder.")
+        raise FileError(f"it names the file {list_some(elsewhere)}; expected a file in its own folder.")
 
 
-def _cut_trials(raw: BaseRaw, source: Any, wanted: Recipe) -> Part:
-    """Trials of a recording: the annotations of some names, or codes of a stimulus channel."""
+def _read_trials(signals: Any, source: Path, wanted: Recipe) -> Part:
+    """Trials of a recording or of epochs: those of the events that are wanted."""
+    recording, notes, columns = wanted.kind == "recording", list[str](), Columns()
+    if recording:
+        marks, names = _find_marks(signals)
+    else:
+        marks, names = signals.events, {code: name for name, code in signals.event_id.items()}
+    described = np.array([names.get(code, str(code)) for code in marks[:, 2].tolist()], dtype=str)
+    there = set(described.tolist())
+    labels = event_labels(wanted.events) if wanted.events else {name: name for name in there}
+    kept = np.flatnonzero(np.isin(described, list(labels)))
+    channels, unit = _pick_channels(signals.info, wanted.channels)
+    onsets, rate = marks[:, 0], float(signals.info["sfreq"])
+    if recording:
+        if wanted.events is None or wanted.window is None:
+            events, window = spell("events", "T1,T2"), spell("window", (0.5, 2.5))
+            todo = f"pass {events}, the names of those that are trials, and {window}, seconds after them"
+            raise FileError(f"{todo}; it has {list_some(sorted(there))}.")
+        onsets, moments = onsets - signals.first_samp, window_samples(rate, wanted.window)
+        first, last = onsets[kept] + float(moments[0]), onsets[kept] + float(moments[-1])
+        inside = (first >= 0) & (last < signals.n_times)
+        if not inside.all():
+            left = f"{np.sum(~inside)} trials were left out, whose window leaves the recording."
+            notes.append(f"{source.name}: {left}")
+        kept = kept[inside]
+        taken = 8 * len(kept) * len(channels) * (moments[-1] - moments[0] + 1)
+        check_size("the trials", taken, 8 * len(signals.ch_names) * signals.n_times)
+        signal = signals.get_data(picks=list(channels)) * unit
+        X = cut_epochs(signal, onsets[kept], rate, band=wanted.band, window=wanted.window)
+    else:
+        if wanted.band is not None:
+            raise FileError(f"it holds epochs: leave out {spell('band')}, which belongs before the cut.")
+        X = signals.get_data(picks=list(channels), verbose="ERROR")[kept] * unit
+        if wanted.window is not None:
+            X = X[:, :, _find_moments(signals.times, wanted.window)].copy()
+        if signals.metadata is not None:
+            columns = {str(name): column.to_numpy()[kept] for name, column in signals.metadata.items()}
+    y = np.array([labels[event] for event in described[kept]], dtype=str)
+    places = tuple((source.name, float(onset) / rate) for onset in onsets[kept])
+    recipe = replace(wanted, channels=channels)
+    return Signals(X, y, None, source.stem, recipe, tuple(notes), rate, places), there, columns
+
+
+def _find_marks(raw: BaseRaw) -> tuple[np.ndarray, dict[int, str]]:
+    """Events as MNE has them, of annotations or else of a stimulus channel, and the names of their codes."""
     import mne
 
     codes = {name: k for k, name in enumerate(dict.fromkeys(map(str, raw.annotations.description)))}
@@ -334,69 +349,30 @@ def _cut_trials(raw: BaseRaw, source: Any, wanted: Recipe) -> Part:
         marks = mne.events_from_annotations(raw, codes, regexp=None, verbose="ERROR")[0]
     elif len(mne.pick_types(raw.info, meg=False, stim=True)):
         marks = mne.find_events(raw, shortest_event=1, verbose="ERROR")
-        codes = {str(code): code for code in marks[:, 2].tolist()}
-    names = {code: name for name, code in codes.items()}
-    described = np.array([names[code] for code in marks[:, 2].tolist()], dtype=str)
-    there = set(described.tolist())
-    if wanted.events is None or wanted.window is None:
-        events, window = spell("events", "T1,T2"), spell("window", (0.5, 2.5))
-        todo = f"pass {events}, the names of those that are trials, and {window}, seconds after them"
-        raise Refused(f"{todo}; it has {list_some(sorted(there))}.")
-    labels = event_labels(wanted.events)
-    kept = np.isin(described, list(labels))
-    onsets, described = marks[kept, 0] - raw.first_samp, described[kept]
-    (channels, unit), rate = _pick_channels(raw.info, wanted.channels), float(raw.info["sfreq"])
-    moments = window_samples(rate, wanted.window)
-    inside = (onsets + float(moments[0]) >= 0) & (onsets + float(moments[-1]) < raw.n_times)
-    taken = 8 * int(np.sum(inside)) * len(channels) * (moments[-1] - moments[0] + 1)
-    check_size("the trials", taken, 8 * len(raw.ch_names) * raw.n_times)
-    signal = raw.get_data(picks=list(channels)) * unit
-    X = cut_epochs(signal, onsets[inside], rate, band=wanted.band, window=wanted.window)
-    name = _name(source)
-    left = f"{name.name}: {np.sum(~inside)} trials were left out, whose window leaves the recording."
-    y, notes = (
-        np.array([labels[event] for event in described[inside]], dtype=str),
-        () if inside.all() else (left,),
-    )
-    places = tuple((name.name, float(onset) / rate) for onset in onsets[inside])
-    found = replace(wanted, channels=channels)
-    return Signals(X, y, None, name.stem, found, notes, rate, places), there, {}
+    return marks, {code: name for name, code in codes.items()}
 
 
-def _select_epochs(epochs: BaseEpochs, source: Any, wanted: Recipe) -> Part:
-    """Trials of epochs: those of some events, and their metadata."""
-    if wanted.band is not None:
-        raise Refused(f"it holds epochs: leave out {spell('band')}, which belongs before the cut.")
-    names, name = {code: name for name, code in epochs.event_id.items()}, _name(source)
-    described = np.array([names.get(code, str(code)) for code in epochs.events[:, 2].tolist()], dtype=str)
-    there = set(described.tolist())
-    labels = event_labels(wanted.events) if wanted.events else {name: name for name in there}
-    kept = np.flatnonzero(np.isin(described, list(labels)))
-    channels, unit = _pick_channels(epochs.info, wanted.channels)
-    X = epochs.get_data(picks=list(channels), verbose="ERROR")[kept] * unit
-    if wanted.window is not None:
-        X = X[:, :, _find_moments(epochs.times, wanted.window)].copy()
-    y, rate = np.array([labels[event] for event in described[kept]], dtype=str), float(epochs.info["sfreq"])
-    places = tuple((name.name, float(sample) / rate) for sample in epochs.events[kept, 0])
-    columns = (
-        {} if epochs.metadata is None else {str(k): v.to_numpy()[kept] for k, v in epochs.metadata.items()}
-    )
-    found = replace(wanted, channels=channels)
-    return Signals(X, y, None, name.stem, found, (), rate, places), there, columns
-
-
-def _find_column(name: str, part: Signals, columns: Columns, option: str) -> np.ndarray:
-    """A value for each trial: of the metadata, or one for all, which the name of the file tells."""
-    if name in columns:
-        return as_column(name, columns[name], len(part.X), maxsize)
+def _find_values(
+    given: str | PathLike[str], option: str, heads: tuple[str, ...], parts: list[Part], paths: list[Path]
+) -> np.ndarray:
+    """A value for each trial: of a table, of metadata, or one for all, which the name of the file tells."""
+    if Path(given).suffix.lower() == ".csv":
+        return read_column(given, sum(len(part.X) for part, _, _ in parts), heads)
+    name, found = str(given), list[np.ndarray]()
     word, letter = re.escape(name), re.escape(name[:1].upper())
     # As BIDS has it, "sub-01_run-2", or "run2", or "S001R04".
     pattern = rf"(?:^|[_-])(?i:{word}|{word[:3]})[_-]?([^_-]+)|{letter}([0-9]+)"
-    if found := re.search(pattern, part.name) if name else None:
-        return np.full(len(part.X), found[1] or found[2])
-    there = f"its metadata have {list_some(columns)}" if columns else "it has no metadata"
-    expected = "a .csv file, a column of metadata, or a part of the name of the file, as run of S001R04"
-    raise Refused(f"{spell(option, name)}: expected {expected}; {there}.")
+    for (part, _, columns), path in zip(parts, paths, strict=True):
+        with explain_unreadable(path) if path.is_file() else nullcontext():
+            if name in columns:
+                found.append(as_column(name, columns[name], len(part.X), maxsize))
+            elif told := re.search(pattern, part.name) if name else None:
+                found.append(np.full(len(part.X), told[1] or told[2]))
+            else:
+                there = f"its metadata have {list_some(columns)}" if columns else "it has no metadata"
+                expected = "a .csv file, a column of metadata, or a part of the name of the file, as run of"
+                raise FileError(f"{spell(option, name)}: expected {expected} S001R04; {there}.")
+    return np.concatenate(found)
 
 
 def _find_moments(times: np.ndarray, window: Pair) -> slice:
@@ -404,7 +380,8 @@ def _find_moments(times: np.ndarray, window: Pair) -> slice:
     half = 0.5 * (times[1] - times[0]) if len(times) > 1 else 0.0
     inside = np.flatnonzero((times >= window[0] - half) & (times <= window[1] + half))
     if window[0] < times[0] - half or window[1] > times[-1] + half or len(inside) < 2:
-        raise Refused(f"{spell('window', window)}: its epochs go from {times[0]:g} to {times[-1]:g} seconds.")
+        there = f"its epochs go from {times[0]:g} to {times[-1]:g} seconds"
+        raise FileError(f"{spell('window', window)}: {there}.")
     return slice(inside[0], inside[-1] + 1)
 
 
@@ -422,37 +399,32 @@ def _pick_channels(info: Info, wanted: tuple[str, ...] | None) -> tuple[tuple[st
     missing = [name for name in wanted or () if name not in info["ch_names"]]
     if missing or len(wanted or names) < 2:
         expected = f"{list_some(missing)}, as the model needs" if missing else "two or more"
-        raise Refused(f"it has the channels {list_some(names)} of EEG or MEG; expected {expected}.")
+        raise FileError(f"it has the channels {list_some(names)} of EEG or MEG; expected {expected}.")
     return tuple(wanted or names), unit
 
 
-def _join(
-    parts: list[tuple[Signals, set[str]]], paths: list[Path], wanted: Recipe, *, strict: bool
-) -> Signals:
+def _join(parts: list[Part], paths: list[Path], wanted: Recipe, *, strict: bool) -> Signals:
     """One set of trials, if the files agree; ``strict``: every event that was asked for must be there."""
-    found = [signals for signals, _ in parts]
-    first, there = found[0], set[str]().union(*(names for _, names in parts))
-    for part, path in zip(found, paths, strict=True):
+    several, there = [part for part, _, _ in parts], set[str]().union(*(names for _, names, _ in parts))
+    first = several[0]
+    for part, path in zip(several, paths, strict=True):
         pairs = ((of.recipe.channels, of.rate, of.X.shape[2]) for of in (part, first))
         if next(pairs) != next(pairs):
             other = "other channels, another rate or trials of another length"
             raise FileError(f"{path} has {other} than {paths[0]}; files must agree.")
     asked = event_labels(wanted.events) if wanted.events else there
     missing = [name for name in asked if name not in there]
-    y = np.concatenate([part.y for part in found])
-    notes = tuple(note for part in found for note in part.notes)
+    notes = tuple(note for part in several for note in part.notes)
+    y = np.concatenate([part.y for part in several])
     if not len(y) or (strict and missing):
-        why = " ".join(
-            [f"no trial of {list_some(missing or asked)}; there are {list_some(sorted(there))}.", *notes]
-        )
-        raise FileError(f"{list_some(paths)}: {why}")
-    if len(found) == 1:
+        no_trial = f"no trial of {list_some(missing or asked)}; there are {list_some(sorted(there))}."
+        raise FileError(f"{list_some(paths)}: {' '.join([no_trial, *notes])}")
+    if len(parts) == 1:
         return first
-    files = [np.full(len(part.X), path.stem) for part, path in zip(found, paths, strict=True)]
-    groups = [of if part.groups is None else part.groups for of, part in zip(files, found, strict=True)]
-    X, name = np.concatenate([part.X for part in found]), paths[0].resolve().parent.name
-    places = tuple(place for part in found for place in part.places or ())
-    return replace(first, X=X, y=y, groups=np.concatenate(groups), name=name, notes=notes, places=places)
+    X, name = np.concatenate([part.X for part in several]), paths[0].resolve().parent.name
+    groups = np.concatenate([np.full(len(part.X), part.name) for part in several])
+    places = tuple(place for part in several for place in part.places or ())
+    return replace(first, X=X, y=y, groups=groups, name=name, notes=notes, places=places)
 
 
 def cut_epochs(
@@ -466,30 +438,28 @@ def cut_epochs(
 
     signal, onsets = np.asarray(signal, dtype=np.float64), np.asarray(onsets)
     if signal.ndim != 2:
-        raise Refused(f"Expected a signal of shape (n_channels, n_samples), got shape {signal.shape}.")
+        raise FileError(f"Expected a signal of shape (n_channels, n_samples), got shape {signal.shape}.")
     if onsets.ndim != 1 or not np.array_equal(onsets, np.floor(onsets)):
-        raise Refused("Expected onsets as a list of whole numbers, samples of the signal.")
+        raise FileError("Expected onsets as a list of whole numbers, samples of the signal.")
     if band is not None and not 0 < band[0] < band[1] < fs / 2:
         expected = f"two rising frequencies above 0 and below {fs / 2:g} Hz"
-        raise Refused(f"{spell('band', band)} at fs={fs:g} Hz: expected {expected}.")
+        raise FileError(f"{spell('band', band)} at fs={fs:g} Hz: expected {expected}.")
     moments, onsets = window_samples(fs, window), onsets.astype(np.int64)
     if moments[-1] - moments[0] >= signal.shape[1]:  # before anything of that size is made
         long = f"{signal.shape[1]} samples at {fs:g} Hz"
-        raise Refused(f"{spell('window', window)} is longer than the signal, {long}.")
+        raise FileError(f"{spell('window', window)} is longer than the signal, {long}.")
     samples = onsets[:, None] + np.arange(moments[0], moments[-1] + 1)
     outside = np.flatnonzero((samples[:, 0] < 0) | (samples[:, -1] >= signal.shape[1]))
     if len(outside):
         k = outside[0]
         got = f"The window of onsets[{k}] is samples {samples[k, 0]} to {samples[k, -1]}"
-        raise Refused(f"{got}, but the signal has {signal.shape[1]} samples; leave that trial out.")
+        raise FileError(f"{got}, but the signal has {signal.shape[1]} samples; leave that trial out.")
     filtered = signal if band is None else sosfilt(butter(5, band, "band", fs=fs, output="sos"), signal)
     epochs = filtered[:, samples].transpose(1, 0, 2)  # (n_trials, n_channels, n_times)
     missing = np.flatnonzero(~np.isfinite(epochs).all(axis=(1, 2)))
     if len(missing):
-        raise Refused(
-            f"The window of onsets[{missing[0]}] holds NaN or infinity after the filter, which spreads a "
-            "missing sample over all that follow; cut the signal after the missing samples."
-        )
+        which = f"The window of onsets[{missing[0]}] holds NaN or infinity after the filter"
+        raise FileError(f"{which}, which spreads missing samples: cut the signal after them.")
     return epochs
 
 
@@ -497,5 +467,5 @@ def window_samples(fs: float, window: Pair) -> range:
     """Samples of a window, its ends included, counted from the event."""
     first, last = np.floor(np.asarray(window) * fs + 0.5)
     if not np.isfinite(window).all() or last <= first:
-        raise Refused(f"{spell('window', window)}: expected two rising moments, in seconds.")
+        raise FileError(f"{spell('window', window)}: expected two rising moments, in seconds.")
     return range(int(first), int(last) + 1)

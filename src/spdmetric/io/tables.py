@@ -8,80 +8,75 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
-from math import prod
 from os import PathLike
 from pathlib import Path
+from sys import intern
 from typing import TextIO
 
 import numpy as np
 
 from spdmetric.caller import spell
-from spdmetric.io.files import Refused, check_size, explain_unreadable, list_some, shorten
+from spdmetric.io.files import FileError, check_size, explain_unreadable, list_some, shorten
 
 LABEL_HEADS = ("label", "labels", "y", "class", "target")
 GROUP_HEADS = ("group", "groups", "session", "run", "subject")
 FILE_HEADS = ("file", "filename", "file_name", "name", "path")
 _LONGEST_ROW = 2**20  # letters of a row
-_MARKS = ",;\t"  # between cells
+_MARKS = ",;\t|"  # between cells
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 # What a spreadsheet takes for a formula, or passes over before one.
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20]")
-
-
-# ---------------------------------------------------------------------------
-# Columns
 
 
 def read_column(path: str | PathLike[str], n: int, heads: tuple[str, ...] = LABEL_HEADS) -> np.ndarray:
     """Read one value for each of ``n`` matrices from a ``.csv`` file.
 
     It has one column, with or without a header, or several, one of them under a name of ``heads``, with
-    commas, semicolons or tabs between.  Values are numbers where each is what Python prints for it,
+    commas, semicolons, tabs or bars between.  Values are numbers where each is what Python prints for it,
     otherwise strings, ``01`` for instance.
     """
     with explain_unreadable(path), _open_table(path) as rows:
         first = next(rows, [])
-        named = _position(first, heads)
-        values, known, entries = list[str](), dict[str, str](), 0
-        for row in chain([first] if first and named is None else [], rows):
-            if named is None and len(row) > 1:
+        at = _position(first, heads)
+        values, entries = list[str](), 0
+        for entries, row in enumerate(chain([first] if first and at is None else [], rows), 1):
+            if at is None and len(row) > 1:
                 expected = f"one, or a header, one of {list_some(heads)}"
-                raise Refused(f"it has several columns; expected {expected}.")
-            value = row[named or 0] if len(row) > (named or 0) else ""
-            entries += 1
-            if entries <= n + 1:  # what is beyond is counted only; equal values are kept once
-                values.append(known.setdefault(value, value))
-        header = named is None and entries == n + 1 and not _is_entry(values[0], values[1:])
+                raise FileError(f"it has several columns; expected {expected}.")
+            if entries <= n + 1:  # what is beyond is counted only
+                values.append(_cell(row, at or 0))
+        header = at is None and entries == n + 1 and not _is_entry(values[0], values[1:])
         if entries != n and not header:
-            raise Refused(f"it has {entries} entries for {n} matrices; expected one for each.")
+            raise FileError(f"it has {entries} entries for {n} matrices; expected one for each.")
         return _as_array(values[len(values) - n :], Path(path).stat().st_size)
 
 
 def read_named_column(path: str | PathLike[str], names: Sequence[str], heads: tuple[str, ...]) -> np.ndarray:
     """One value for each of some files, from a table that names them; other names in it do not matter."""
-    written = [escape(name) for name in names]
+    written = [name.encode("utf-8", "backslashreplace").decode() for name in names]  # as the writer has it
     spelled = [{name, name.rpartition("/")[2], name.rpartition(".")[0], Path(name).stem} for name in written]
     often = Counter(key for keys in spelled for key in keys)
     index = {key: k for k, keys in enumerate(spelled) for key in keys if often[key] == 1}
-    values, known = [""] * len(names), dict[str, str]()
+    values = [""] * len(names)
     with explain_unreadable(path), _open_table(path) as rows:
         first = next(rows, [])
         file, value = _position(first, FILE_HEADS), _position(first, heads)
         if file is None or value is None:
             if len(first) != 2:
                 expected = f"the columns file and {heads[0]}, or two without a header"
-                raise Refused(f"expected {expected}; got {len(first)}.")
+                raise FileError(f"expected {expected}; got {len(first)}.")
             file, value, rows = 0, 1, chain([first], rows)
         for row in rows:
-            name, found = (row[at] if len(row) > at else "" for at in (file, value))
-            k = index.get(remove_guard(name).strip().replace("\\", "/").removeprefix("./"))
-            k = index.get(remove_guard(name)) if k is None else k
-            if k is not None and values[k] not in ("", found):
-                raise Refused(f"it names {shorten(names[k])} twice, with different values.")
+            name, found = remove_guard(_cell(row, file)), _cell(row, value)
+            plain = name.strip().replace("\\", "/").removeprefix("./")
+            k = index.get(plain, index.get(name))
             if k is not None:
-                values[k] = known.setdefault(found, found)
+                if values[k] not in ("", found):
+                    raise FileError(f"it names {shorten(names[k])} twice, with different values.")
+                values[k] = found
         if missing := [name for name, found in zip(names, values, strict=True) if not found]:
-            raise Refused(f"it has no value for {len(missing)} of {len(names)} files: {list_some(missing)}.")
+            without = f"{len(missing)} of {len(names)} files: {list_some(missing)}"
+            raise FileError(f"it has no value for {without}.")
         return _as_array(values, Path(path).stat().st_size)
 
 
@@ -89,6 +84,11 @@ def _position(row: list[str], heads: tuple[str, ...]) -> int | None:
     """Where a row has the first of some heads that it has."""
     head = [cell.strip().lower() for cell in row]
     return next((head.index(name) for name in heads if name in head), None)
+
+
+def _cell(row: list[str], at: int) -> str:
+    """A cell, or nothing where the row ends before; equal ones are kept once."""
+    return intern(row[at]) if len(row) > at else ""
 
 
 def _is_entry(first: str, others: list[str]) -> bool:
@@ -118,15 +118,11 @@ def _number(text: str) -> int | float | None:
     return number if fits and (repr(number) == text or number != number) else None
 
 
-def check_length(name: str, shape: tuple[int, ...], n: int) -> None:
-    """Refuse an array that has not one entry for each of ``n`` matrices."""
-    if prod(shape) != n or max(shape, default=0) != n:
-        raise Refused(f"{shorten(name)} has shape {shape} for {n} matrices; expected one entry for each.")
-
-
 def as_column(name: str, values: np.ndarray, n: int, stored: int) -> np.ndarray:
     """One value for each matrix; those in floating point, as MATLAB has them, become integers if whole."""
-    check_length(name, values.shape, n)
+    if values.size != n or max(values.shape, default=0) != n:
+        expected = f"{n} matrices; expected one entry for each"
+        raise FileError(f"{shorten(name)} has shape {values.shape} for {expected}.")
     values = values.ravel()
     if values.dtype.kind == "S":
         check_size(name, 4 * values.nbytes, stored)
@@ -134,10 +130,10 @@ def as_column(name: str, values: np.ndarray, n: int, stored: int) -> np.ndarray:
     if values.dtype.kind in "OU":  # of a cell array, or words
         return _as_words(name, [_as_word(name, k, item) for k, item in enumerate(values.tolist())], stored)
     if values.dtype.kind not in "fiub":
-        raise Refused(f"{name} has dtype {values.dtype}; expected words or numbers, as {name}.astype(str).")
+        raise FileError(f"{name} has dtype {values.dtype}; expected words or numbers, as {name}.astype(str).")
     if not np.isfinite(values).all():
         first = int(np.argmin(np.isfinite(values)))
-        raise Refused(f"{name}[{first}] is {values[first]}; expected a number or a word for each matrix.")
+        raise FileError(f"{name}[{first}] is {values[first]}; expected a number or a word for each matrix.")
     if values.dtype.kind == "f":
         values = values.astype(np.float64)
         whole = np.all((values == np.round(values)) & (np.abs(values) < 2**53))
@@ -151,22 +147,18 @@ def _as_word(name: str, k: int, item: object) -> str:
         return item
     cell = np.asarray(item)
     if cell.size > 1:
-        raise Refused(f"{name}[{k}] is an array of shape {cell.shape}; expected a number or a word.")
+        raise FileError(f"{name}[{k}] is an array of shape {cell.shape}; expected a number or a word.")
     return str(cell.item()) if cell.size else ""
 
 
 def _as_words(name: str, words: list[str], stored: int) -> np.ndarray:
     """Words as an array, in which each takes as much as the longest."""
-    if not all(map(str.strip, words)):
-        empty = next(k for k, word in enumerate(words) if not word.strip())
-        raise Refused(f"{name}[{empty}] is empty; expected a number or a word for each matrix.")
+    empty = next((k for k, word in enumerate(words) if not word.strip()), None)
+    if empty is not None:
+        raise FileError(f"{name}[{empty}] is empty; expected a number or a word for each matrix.")
     check_size(name, 4 * len(words) * max(map(len, words), default=0), stored)
     "".join(words).encode().decode()  # raises on letters that are none, and could not be written
     return np.array(words)
-
-
-# ---------------------------------------------------------------------------
-# Matrices
 
 
 def read_csv_matrix(path: Path) -> tuple[np.ndarray, tuple[str, ...] | None]:
@@ -178,32 +170,30 @@ def read_csv_matrix(path: Path) -> tuple[np.ndarray, tuple[str, ...] | None]:
     with _open_table(path, blanks=True) as table:
         first = next(table, [])
         if not first:
-            raise Refused(f"it is empty; expected one square matrix. {offer}")
+            raise FileError(f"it is empty; expected one square matrix. {offer}")
         rows = [first, *islice(table, len(first) + 1)]
-    headed = any(_as_float(cell) is None for cell in first)
-    names, lines = (first, rows[1:]) if headed else (None, rows[: len(first) + 1])
-    index = [row[0] for row in lines]
-    if names is not None and (
-        names[0] == "" or names[1:] == index or any(len(r) > len(names) for r in lines)
-    ):
-        if index not in (names, names[1:]):  # the corner may be named, empty or not there
-            raise Refused(
-                f"its rows have other names than its columns, {list_some(filter(None, names))}. {offer}"
-            )
-        names, lines = index, [row[1:] for row in lines]
-    A = np.empty((len(lines), len(lines[0]) if lines else 0))
-    for i, line in enumerate(lines):
-        if len(line) != A.shape[1]:
-            expected = f"{A.shape[1]} numbers in each row"
-            raise Refused(f"expected a matrix, {expected}, and row {i + 1} has {len(line)}. {offer}")
-        for j, cell in enumerate(line):
-            if (number := _as_float(cell)) is None:
-                got = f"{shorten(cell)!r} in row {i + 1}, column {j + 1}"
-                raise Refused(f"expected a matrix of numbers, got {got}. {offer}")
-            A[i, j] = number
-    if A.shape[0] != A.shape[1] or not A.size:
-        raise Refused(f"it has shape {A.shape}; expected one square matrix. {offer}")
-    return A, None if names is None else tuple(names)
+    names = first if any(_as_float(cell) is None for cell in first) else None
+    lines = rows[: len(first) + 1] if names is None else rows[1:]
+    if names is not None:
+        index = [row[0] for row in lines]
+        if names[0] == "" or names[1:] == index or any(len(row) > len(names) for row in lines):
+            if index not in (names, names[1:]):  # the corner may be named, empty or not there
+                columns = list_some(filter(None, names))
+                raise FileError(f"its rows have other names than its columns, {columns}. {offer}")
+            names, lines = index, [row[1:] for row in lines]
+    A = [[_as_float(cell) for cell in line] for line in lines]
+    for i, (line, numbers) in enumerate(zip(lines, A, strict=True), 1):
+        if len(line) != len(lines[0]):
+            expected = f"{len(lines[0])} numbers in each row"
+            raise FileError(f"expected a matrix, {expected}, and row {i} has {len(line)}. {offer}")
+        if None in numbers:
+            j = numbers.index(None)
+            got = f"{shorten(line[j])!r} in row {i}, column {j + 1}"
+            raise FileError(f"expected a matrix of numbers, got {got}. {offer}")
+    shape = len(lines), len(lines[0]) if lines else 0
+    if shape[0] != shape[1] or not shape[0]:
+        raise FileError(f"it has shape {shape}; expected one square matrix. {offer}")
+    return np.array(A, dtype=np.float64), None if names is None else tuple(names)
 
 
 def _as_float(text: str) -> float | None:
@@ -211,10 +201,6 @@ def _as_float(text: str) -> float | None:
         return float(text)
     except ValueError:
         return None
-
-
-# ---------------------------------------------------------------------------
-# The one reader and the one writer
 
 
 @contextmanager
@@ -227,7 +213,7 @@ def _open_table(path: str | PathLike[str], *, blanks: bool = False) -> Iterator[
             mark = _find_mark(start[0]) or (" " if blanks else "")
             yield filter(None, _rows(file, mark))
     except (UnicodeDecodeError, csv.Error) as error:
-        raise Refused(f"it is not a text file of comma-separated values ({error}).") from error
+        raise FileError(f"it is not a text file of comma-separated values ({error}).") from error
 
 
 def _find_mark(line: str) -> str:
@@ -246,10 +232,10 @@ def _rows(file: TextIO, mark: str) -> Iterator[list[str]]:
         while line := file.readline(_LONGEST_ROW):
             letters += len(line)
             if letters >= _LONGEST_ROW:
-                raise Refused(f"it has a row of more than {_LONGEST_ROW} letters.")
+                raise FileError(f"it has a row of more than {_LONGEST_ROW} letters.")
             if not mark and '"' not in line and (other := _find_mark(line)):
                 first = "but its first row has one"
-                raise Refused(f"it has several columns, with {other!r} between, {first}: name each column.")
+                raise FileError(f"it has several columns, with {other!r} between, {first}: name each column.")
             yield line.strip(" \r\n") + "\n" if mark == " " else line
 
     # Blanks after a mark do not count, unless they are quoted.
@@ -282,8 +268,3 @@ def guard_formula(text: str) -> str:
 def remove_guard(text: str) -> str:
     """The inverse of `guard_formula`."""
     return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
-
-
-def escape(name: str) -> str:
-    """A name of a file for a text: bytes of it that are no letters are spelled out."""
-    return name.encode("utf-8", "backslashreplace").decode()
