@@ -22,21 +22,13 @@ from sklearn.model_selection import GroupKFold, LeaveOneGroupOut, StratifiedGrou
 from sklearn.utils.metaestimators import available_if
 
 from spdmetric.caller import spell
-from spdmetric.estimators.heads import (
-    ClassMeans,
-    NeighborMeans,
-    Ridge,
-    Votes,
-    fit_temperature,
-    log_posterior,
-    order_classes,
-)
+from spdmetric.estimators.heads import fit_head, fit_temperature, log_posterior, order_classes
 from spdmetric.estimators.metric import LogEuclideanMetric, Problem, find_problem, solve_path
-from spdmetric.linalg.batch import Factor, Views, count_features, make_stack, map_views, view_columns
+from spdmetric.linalg.batch import Factor, Views, make_stack, map_views, view_columns
 from spdmetric.linalg.hermitian import fill_matrices
 from spdmetric.linalg.symmetric import Array, Moments, Summary, compute_moments
 from spdmetric.linalg.threads import threads
-from spdmetric.objectives.data import ClassTarget, Data, Part, Rows, Target, row_chunks, take_view, whiten
+from spdmetric.objectives.data import Data, Part, Rows, Target, row_chunks, take_view, whiten
 from spdmetric.objectives.start import Start, ViewStarts, class_directions, find_start
 from spdmetric.objectives.weighting import discriminant_weighting
 from spdmetric.validation import smallest_rank
@@ -160,10 +152,8 @@ def make_folds(
         splits = list((few or splitter).split(np.zeros(n), labels, groups))
     else:
         splits = stratified_folds(labels, random_state, by_class=classes is not None)
-    rows = np.arange(n)
-    folds = [(rows[train], rows[test]) for train, test in splits]
     place = np.cumsum(counts) - 1  # among those with weight
-    folds = [(place[train[counts[train]]], place[test[counts[test]]]) for train, test in folds]
+    folds = [(place[train[counts[train]]], place[test[counts[test]]]) for train, test in splits]
     codes, labels = codes[counts], labels[counts]
     share = max(LEAST_DRAWN, MOST_ROWS // prod(data.shape[1:-1])) / len(codes)
     if cv is None and share < 1:
@@ -256,9 +246,8 @@ class Whitened(NamedTuple):
     """All matrices, whitened by one center, which knows nothing of y."""
 
     data: Data
-    center: Start | ViewStarts | None  # None: no candidate is of full rank, and nothing is whitened
+    center: Any  # `Start` or `ViewStarts`; None: no candidate is of full rank, and nothing is whitened
     logs: np.ndarray | None  # (n, p), tangent vectors at the center
-    n_features: int  # p, at full rank
 
     def find_problem(
         self, rows: Rows, rank: int | None, metric: LogEuclideanMetric, *, searched: bool = True
@@ -269,33 +258,24 @@ class Whitened(NamedTuple):
         """
         data = self.data.take(rows)
         data = replace(data, target=data.target.present)
-        logs = None if self.logs is None else self.logs[rows]
-        if logs is None:
-            start = find_start(data, metric.init, rank)
-        elif rank is not None:
-            start = self._start_at_identity(data, logs)
-            if isinstance(start, ViewStarts):
-                start = start.rescaled(data, (W[:rank] for W in start.factor.views))
-        else:
-            start = self._start_at_identity(data)
-            if not searched and metric.kernel == "linear":
-                data = TangentData(data.X, data.target, vectors=logs)
-        whitened = logs is not None
-        return find_problem(data, start, rank, kernel=metric.kernel, gamma=metric.gamma, whitened=whitened)
-
-    def _start_at_identity(self, data: Data, logs: np.ndarray | None = None) -> Start | ViewStarts:
-        """Where learning starts among whitened matrices; of low rank, given their tangent vectors."""
-        center: Any = self.center
-        of_views = [center] if isinstance(center, Start) else center.views
-        empty = [np.empty((len(start.center), 0), data.dtype) for start in of_views]
-        starts = []
-        for one, columns in zip(empty, view_columns(empty), strict=True):
-            d, rotation = len(one), np.eye(len(one))
-            if logs is not None:
-                known = Data(fill_matrices(logs[:, columns], one), data.target)
+        find = partial(find_problem, rank=rank, kernel=metric.kernel, gamma=metric.gamma)
+        if self.logs is None:
+            return find(data, find_start(data, metric.init, rank))
+        views, starts = [self.center] if isinstance(self.center, Start) else self.center.views, []
+        for one, columns in zip(views, view_columns(view.center for view in views), strict=True):
+            d, rotation = len(one.center), np.eye(len(one.center))
+            if rank is not None:  # the directions that tell most, by the tangent vectors
+                known = Data(fill_matrices(self.logs[rows, columns], one.center), data.target)
                 rotation = class_directions(known.total, d, data.target.contrasts)
             starts.append(Start(np.eye(d), np.eye(d, dtype=data.dtype), rotation))
-        return starts[0] if isinstance(center, Start) else ViewStarts(tuple(starts), center.scales)
+        if rank is None and not searched and metric.kernel == "linear":
+            data = TangentData(data.X, data.target, vectors=self.logs[rows])
+        if isinstance(self.center, Start):
+            return find(data, starts[0], whitened=True)
+        start = ViewStarts(tuple(starts), self.center.scales)
+        if rank is not None:
+            start = start.rescaled(data, (W[:rank] for W in start.factor.views))
+        return find(data, start, whitened=True)
 
 
 def whiten_at_center(data: Data, grid: Grid, init: str | Array) -> Whitened:
@@ -305,12 +285,11 @@ def whiten_at_center(data: Data, grid: Grid, init: str | Array) -> Whitened:
     of full rank matrices may be singular, and each fold looks for its own.
     """
     if None not in grid.radii:
-        n_views, d = prod(data.shape[1:-2]), data.shape[-1]
-        return Whitened(data, None, None, n_views * count_features(np.empty((d, 0), data.dtype)))
+        return Whitened(data, None, None)
     start = find_start(data, init, None)
     X = whiten(start.factor, data.X)
     logs = embed(X, start.ball(None, 0.0).center.factor)
-    return Whitened(replace(data, X=X), start, logs, logs.shape[1])
+    return Whitened(replace(data, X=X), start, logs)
 
 
 def embed(X: np.ndarray | Views, W: Factor) -> np.ndarray:
@@ -339,13 +318,18 @@ def score_fold(
     scores: FoldScores = {}
     with threads():
         for views, of_views in zip(grid.views, whitened, strict=True):
-            target, p = of_views.data.target.take(fold[0]), of_views.n_features
+            target, d = of_views.data.target.take(fold[0]), of_views.data.shape[-1]
             for learned, vectors in _learn_candidates(of_views, fold, grid, metric):
                 for weighting in grid.weightings:
                     candidate = learned._replace(weighting=weighting, views=views)
-                    known, new = _weigh(vectors, target, candidate, p)
-                    for k, evidence, offset in _predict(target, known, new, grid.numbers):
-                        scores[candidate._replace(n_neighbors=k)] = evidence, offset
+                    known, new = _weigh(vectors, target, candidate, d)
+                    head = fit_head(known, target)
+                    scores[candidate] = head.predict(new), head.offset
+                    if grid.numbers:
+                        head = fit_head(known, target, max(grid.numbers))
+                        by_number = head.predict_by_number(new, grid.numbers)
+                        for k, predicted in zip(grid.numbers, by_number, strict=True):
+                            scores[candidate._replace(n_neighbors=k)] = predicted, head.offset
     return scores
 
 
@@ -355,6 +339,7 @@ def _learn_candidates(
     """Candidates, without a weighting, and the vectors that each gives to training and test matrices."""
     train, test = fold
     problems: dict[bool, Problem] = {}  # of full rank, and of low rank: these share one start
+    left_out = None
     for rank, radii in grid.radii.items():
         full = rank is None
         if full and whitened.logs is not None and radii[0] == 0:
@@ -367,38 +352,19 @@ def _learn_candidates(
         problem = problems[full]
         problem = problem if rank is None or rank == problem.rank else problem.at_rank(rank)
         path = solve_path(problem, radii, solver=metric.solver, tol=metric.tol, max_iter=metric.max_iter)
+        left_out = whitened.data.X[test] if left_out is None else left_out
         for radius, solution in zip(radii, path, strict=True):
             W = map_views(np.matmul, solution.point.factor, problem.start.factor)
-            known, new = solution.evaluation.vectors, embed(whitened.data.X[test], W)
-            yield Candidate(radius, rank, None), [known, new]
+            yield Candidate(radius, rank, None), [solution.evaluation.vectors, embed(left_out, W)]
 
 
-def _weigh(vectors: list[np.ndarray], target: Target, metric: Candidate, p: int) -> list[np.ndarray]:
+def _weigh(vectors: list[np.ndarray], target: Target, metric: Candidate, d: int) -> list[np.ndarray]:
     """Training and test vectors with a weighting; without one where no direction tells anything."""
     if metric.weighting is None:
         return vectors
-    learned = metric.radius > 0 or vectors[0].shape[1] < p
+    learned = metric.radius > 0 or (metric.rank or d) < d
     Q = discriminant_weighting(vectors[0], target.present, learned=learned).directions
     return [some @ Q for some in vectors] if Q.shape[1] else vectors
-
-
-def _predict(
-    target: Target, known: np.ndarray, new: np.ndarray, numbers: list[int]
-) -> Iterator[tuple[int | None, np.ndarray, np.ndarray]]:
-    """What class means, or ridge regression, and all numbers of neighbors say; see `FoldScores`."""
-    if isinstance(target, ClassTarget):
-        by_mean = ClassMeans.from_vectors(known, target)
-        yield None, by_mean.evidence(new), by_mean.offset
-        if numbers:
-            votes = Votes.from_vectors(known, target, max(numbers))
-            for k, evidence in zip(numbers, votes.evidence_by_number(new, numbers), strict=True):
-                yield k, evidence, np.zeros(evidence.shape[1])
-        return
-    yield None, Ridge.from_vectors(known, target).predict(new), target.mean
-    if numbers:
-        means = NeighborMeans.from_vectors(known, target, max(numbers))
-        for k, predicted in zip(numbers, means.predict_by_number(new, numbers), strict=True):
-            yield k, predicted, target.mean
 
 
 class KnownPredictions(BaseEstimator):
@@ -414,16 +380,13 @@ class KnownPredictions(BaseEstimator):
         self.classes_ = classes
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> KnownPredictions:
-        """Learn nothing."""
         return self
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        """The labels or targets."""
         return self.predicted
 
     @available_if(lambda self: self.proba is not None)
     def predict_proba(self, X: np.ndarray) -> np.ndarray | None:
-        """Probabilities of the classes."""
         return self.proba
 
     def __sklearn_tags__(self) -> Any:
@@ -471,15 +434,20 @@ def tabulate(
     candidates, parts = list(of_folds[0]), [test for _, test in folds]
     tested, sizes = np.concatenate(parts), [len(part) for part in parts]
     known: np.ndarray = target.values if classes is None else target.codes
-    known, ends = known[tested], np.cumsum(sizes)[:-1]
-    scored = []
+    known, ends, scored = known[tested], np.cumsum(sizes)[:-1], []
     for candidate in candidates:
         evidences, offsets = zip(*(fold[candidate] for fold in of_folds), strict=True)
         evidence, offset = np.concatenate(evidences), np.repeat(offsets, sizes, axis=0)
         if classes is None:
-            scored.append(_score_targets(evidence, offset, known, ends, scorer))
+            splits, units, right, temperature, *said = _score_targets(evidence, offset, known, ends)
         else:
-            scored.append(_score_classes(evidence, offset, known, ends, classes, scorer))
+            splits, units, right, temperature, *said = _score_classes(evidence, offset, known, ends, classes)
+        if scorer is not None:
+            splits = []
+            for y, predicted, *proba in zip(*(np.split(column, ends) for column in said), strict=True):
+                model = KnownPredictions(predicted, classes, *proba)
+                splits.append(float(check_scoring(model, scorer)(model, y.reshape(len(y), -1), y)))
+        scored.append((splits, units, right, temperature))
     splits, units, right, temperatures = (np.array(column) for column in zip(*scored, strict=True))
     if scorer is not None:
         return Table(candidates, splits, splits, splits, temperatures)
@@ -492,17 +460,12 @@ def tabulate(
 
 
 # Scores of a candidate: of folds; of every matrix that was left out; whether its label is right; temperature.
-Scores = tuple[list[float], np.ndarray, np.ndarray, float]
+# And for a scorer what is right, what was predicted, and of classes the probabilities.
 
 
 def _score_classes(
-    evidence: np.ndarray,
-    offset: np.ndarray,
-    codes: np.ndarray,
-    ends: np.ndarray,
-    classes: np.ndarray,
-    scorer: Any,
-) -> Scores:
+    evidence: np.ndarray, offset: np.ndarray, codes: np.ndarray, ends: np.ndarray, classes: np.ndarray
+) -> tuple[Any, ...]:
     """Score probabilities as they would be used, calibrated.
 
     A metric that tells the classes apart well is not to lose for being overconfident, as those are that fit
@@ -512,37 +475,22 @@ def _score_classes(
     posterior = log_posterior(evidence, offset, temperature)
     known = np.maximum(posterior[every, codes], np.log(LEAST_PROBABILITY))
     splits = [float(part.mean()) for part in np.split(known, ends)]
-    if scorer is not None:
-        order = order_classes(codes, len(classes))  # the first of equally probable ones is taken
-        labels = classes[order[posterior[:, order].argmax(axis=1)]]
-        columns = (np.split(column, ends) for column in (labels, np.exp(posterior), classes[codes]))
-        splits = [
-            _ask_scorer(scorer, KnownPredictions(predicted, classes, proba), y[:, None], y)
-            for predicted, proba, y in zip(*columns, strict=True)
-        ]
     tied = posterior == posterior.max(axis=1, keepdims=True)  # a label is right once, whatever their order
-    return splits, known, tied[every, codes] / tied.sum(axis=1), temperature
+    right = tied[every, codes] / tied.sum(axis=1)
+    order = order_classes(codes, len(classes))  # the first of equally probable ones is taken
+    labels = classes[order[posterior[:, order].argmax(axis=1)]]
+    return splits, known, right, temperature, classes[codes], labels, np.exp(posterior)
 
 
 def _score_targets(
-    predicted: np.ndarray, level: np.ndarray, Y: np.ndarray, ends: np.ndarray, scorer: Any
-) -> Scores:
+    predicted: np.ndarray, level: np.ndarray, Y: np.ndarray, ends: np.ndarray
+) -> tuple[Any, ...]:
     """Score every matrix by its squared error, negated, and a fold by its R2."""
     errors, spread = (np.sum((Y - of) ** 2, axis=1) for of in (predicted, level))
     parts = zip(np.split(errors, ends), np.split(spread, ends), strict=True)
     splits = [1 - float(part.sum()) / max(float(total.sum()), _TINY) for part, total in parts]
-    if scorer is not None:
-        shape = (-1,) if Y.shape[1] == 1 else Y.shape
-        columns = (np.split(values.reshape(shape), ends) for values in (predicted, Y))
-        splits = [
-            _ask_scorer(scorer, KnownPredictions(of_fold), y.reshape(len(y), -1), y)
-            for of_fold, y in zip(*columns, strict=True)
-        ]
-    return splits, -errors, -errors, 1.0
-
-
-def _ask_scorer(scorer: Any, predictions: KnownPredictions, X: np.ndarray, y: np.ndarray) -> float:
-    return float(check_scoring(predictions, scorer)(predictions, X, y))
+    shape = (-1,) if Y.shape[1] == 1 else Y.shape
+    return splits, -errors, -errors, 1.0, Y.reshape(shape), predicted.reshape(shape)
 
 
 # ---------------------------------------------------------------------------
@@ -590,12 +538,10 @@ def lay_out_results(table: Table, usual: Candidate, *, accuracy: bool) -> dict[s
     mean = table.splits.mean(axis=1)
     gains = table.units - table.units[table.candidates.index(usual)]
     n = max(2, gains.shape[1])
-    rows = [candidate._asdict() for candidate in table.candidates]
-    if usual.views is None:
-        for row in rows:
-            del row["views"]
+    names = [name for name in Candidate._fields if name != "views" or usual.views is not None]
+    rows = [{name: getattr(candidate, name) for name in names} for candidate in table.candidates]
     columns: dict[str, Any] = {
-        f"param_{name}": np.array([row[name] for row in rows], dtype=object) for name in rows[0]
+        f"param_{name}": np.array([row[name] for row in rows], dtype=object) for name in names
     }
     columns["param_radius"] = columns["param_radius"].astype(float)
     return {

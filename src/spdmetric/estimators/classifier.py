@@ -21,10 +21,10 @@ from spdmetric.estimators._adaptation import (
     find_shifted_mean,
     relearn_weighting,
 )
-from spdmetric.estimators._selection import embed, split_views
+from spdmetric.estimators._selection import Whitened, embed, split_views
 from spdmetric.estimators._streaming import RandomState
-from spdmetric.estimators.cv import LogEuclideanMetricCV, MetricPredictor, Training, transform_to_numpy
-from spdmetric.estimators.heads import ClassMeans, Votes, log_posterior, order_classes
+from spdmetric.estimators.cv import LogEuclideanMetricCV, MetricPredictor, Training
+from spdmetric.estimators.heads import ClassMeans, log_posterior, order_classes
 from spdmetric.estimators.metric import LogEuclideanMetric
 from spdmetric.linalg.batch import count_features, map_views, view_columns
 from spdmetric.linalg.symmetric import Array, invsqrtm, powm
@@ -109,7 +109,7 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
     (100, 2)
     """
 
-    _task = "classification"
+    _task, _usual_head = "classification", "centroid"
     _training: LabeledVectors | None = None  # what adapt needs of training
     # After adapt with labels what is learned from the new matrices alone, and how much it counts.
     _own: LogEuclideanClassifier | None = None
@@ -128,44 +128,44 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         random_state: RandomState = 0,
         verbose: bool = False,
     ):
-        self.metric = metric
-        self.head = head
-        self.n_neighbors = n_neighbors
-        self.cv = cv
-        self.scoring = scoring
+        super().__init__(
+            metric,
+            head=head,
+            n_neighbors=n_neighbors,
+            cv=cv,
+            scoring=scoring,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+        )
         self.class_weight = class_weight
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def _learn_head(self, training: Training, X: Array, y: Array) -> None:
-        target = training.whitened.data.target
-        self._store(self.metric_, training.vectors, target)
-        vectors, ranks = _widen_vectors(self.metric_, training)
-        centers = _find_centers(self.metric_, training)
-        self._training = LabeledVectors(vectors, target.codes, target.weight, ranks, centers)
 
     def _store(self, metric: LogEuclideanMetricCV, vectors: np.ndarray, target: ClassTarget) -> Self:
-        """Fit the head, class means or neighbors, and set the attributes that a fit leaves behind."""
-        n_neighbors = metric.n_neighbors_
-        self.metric_, self._own = metric, None
-        self.classes_ = np.asarray(metric.classes_)
-        self.head_ = "centroid" if n_neighbors is None else "neighbors"
+        self._own, self.classes_ = None, np.asarray(metric.classes_)
         self._order = order_classes(target.codes, len(self.classes_))
-        self._head = (
-            ClassMeans.from_vectors(vectors, target)
-            if n_neighbors is None
-            else Votes.from_vectors(vectors, target, n_neighbors)
-        )
-        return self
+        return super()._store(metric, vectors, target)
+
+    def _keep_training(self, training: Training, y: Array, sample_weight: Array | None) -> None:
+        """Keep what `adapt` needs: vectors as `_widen` gives them, of twice the rank if matrices have it."""
+        (whitened, start, vectors), metric = training, self.metric_
+        stacks, target = split_views(whitened.data.X, start.factor), whitened.data.target
+        ranks = wide = [len(view.factor) for view in metric.embedding_.views]
+        if metric.embedding_.low_rank:
+            full = whitened.logs is not None  # all matrices are definite
+            most = [X.shape[1] if full else validation.smallest_rank(X) for X in stacks]
+            wide = [min(2 * m, rank) for m, rank in zip(ranks, most, strict=True)]
+        if wide != ranks:
+            point = metric.solution_.point.widened(*wide)
+            vectors = embed(whitened.data.X, map_views(np.matmul, point.factor, start.factor))
+        centers = _find_centers(metric, whitened, stacks)
+        both = tuple(zip(ranks, wide, strict=True))
+        self._training = LabeledVectors(vectors, target.codes, target.weight, both, centers)
 
     @one_thread
     def predict_log_proba(self, X: Array, sample_domain: Array | None = None) -> np.ndarray:
         """Logarithms of `predict_proba`."""
-        check_is_fitted(self)
-        validation.check_size(self, X)
-        vectors, head = transform_to_numpy(self.metric_, X, sample_domain), self._head
-        known = log_posterior(head.evidence(vectors), head.offset, self.metric_.temperature_)
+        vectors, head = self._transform(X, sample_domain), self._head
+        known = log_posterior(head.predict(vectors), head.offset, self.metric_.temperature_)
         if self._own is None or sample_domain is not None:  # a domain of training
             return known
         both = (1 - self._own_share) * known + self._own_share * self._own.predict_log_proba(X)
@@ -290,14 +290,14 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
                 "adapt with labels needs the vectors of the training matrices, which this model does not "
                 "hold: fit again, or adapt without y."
             )
+        adapted, counts = copy(self), np.flatnonzero(own > 0)
         metric = _widen(self.metric_.adapt(X, sample_weight), [wide for _, wide in training.ranks])
-        counts = np.flatnonzero(own > 0)
-        vectors = transform_to_numpy(metric, X, None)[counts]
+        adapted.metric_ = metric
+        vectors = adapted._transform(X, None)[counts]
         mine = LabeledVectors(vectors, codes[counts], own[counts], training.ranks)
         pooled, Q, weight = relearn_weighting(training, mine, weight, len(self.classes_))
         metric.embedding_ = replace(metric.embedding_, weighting=Q)
-        target = pooled.target(len(self.classes_))
-        adapted = copy(self)._store(metric, pooled.vectors @ Q, target)
+        adapted._store(metric, pooled.vectors, pooled.target(len(self.classes_)))
         adapted._own = self._learn_own_model(X, mine, counts)
         adapted._own_share = len(counts) / (len(counts) + WORTH[0])
         adapted.own_weight_ = weight
@@ -321,11 +321,11 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
             head="centroid",
         )
         try:
-            training = metric._choose_and_learn(own, self.classes_[mine.codes], mine.weight, None, None)
+            _, _, vectors = metric._choose_and_learn(own, self.classes_[mine.codes], mine.weight, None, None)
         except UninformativeDataError:
             return None
         metric.n_views_ = self.metric_.n_views_  # of which it takes the first, as the other
-        model = copy(self)._store(metric, training.vectors, mine.target(len(self.classes_)))
+        model = copy(self)._store(metric, vectors, mine.target(len(self.classes_)))
         model._training = None
         return model
 
@@ -339,7 +339,7 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
             )
         X = validation.check_psd(validation.to_numpy(X), 1)
         weight, variance = validation.check_weights(sample_weight, X), head.variance * metric.temperature_
-        vectors = transform_to_numpy(metric, X, None)
+        vectors = self._transform(X, None)
         usual = training.target(len(self.classes_)).share
         share = estimate_shares(vectors, weight, head, variance, usual)
         views, departure, means = metric.embedding_.views, share @ training.centers, []
@@ -393,36 +393,14 @@ def _widen(metric: LogEuclideanMetricCV, ranks: Sequence[int]) -> LogEuclideanMe
     return wide
 
 
-def _widen_vectors(
-    metric: LogEuclideanMetricCV, training: Training
-) -> tuple[np.ndarray, tuple[tuple[int, int], ...]]:
-    """The training vectors that `_widen` gives, of twice the rank as far as the matrices have it.
-
-    And both ranks, of each view.
-    """
-    ranks, X = [len(view.factor) for view in metric.embedding_.views], training.whitened.data.X
-    if not metric.embedding_.low_rank:
-        return training.plain, tuple(zip(ranks, ranks, strict=True))
-    stacks = split_views(X, training.start.factor)
-    most = [
-        validation.smallest_rank(one) if training.whitened.logs is None else one.shape[1] for one in stacks
-    ]
-    wide = [min(2 * m, rank) for m, rank in zip(ranks, most, strict=True)]
-    vectors = training.plain
-    if wide != ranks:
-        point = metric.solution_.point.widened(*wide)
-        vectors = embed(X, map_views(np.matmul, point.factor, training.start.factor))
-    return vectors, tuple(zip(ranks, wide, strict=True))
-
-
-def _find_centers(metric: LogEuclideanMetricCV, training: Training) -> np.ndarray | None:
+def _find_centers(
+    metric: LogEuclideanMetricCV, whitened: Whitened, stacks: list[np.ndarray]
+) -> np.ndarray | None:
     """Mean tangent vectors of the classes, (c, p), about the mean of all; None for singular matrices.
 
     They are taken at the mean of all matrices, or of the domain of each.
     """
-    views, whitened = metric.embedding_.views, training.whitened
-    logs, target = whitened.logs, whitened.data.target
-    stacks = split_views(whitened.data.X, training.start.factor)
+    views, logs, target = metric.embedding_.views, whitened.logs, whitened.data.target
     if logs is None and not all(map(validation.is_definite, stacks)):
         return None
     if logs is None or metric.domains_ is not None:

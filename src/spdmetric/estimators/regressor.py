@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from spdmetric.estimators._streaming import RandomState
-from spdmetric.estimators.cv import LogEuclideanMetricCV, MetricPredictor, Training, transform_to_numpy
-from spdmetric.estimators.heads import NeighborMeans, Ridge
-from spdmetric.estimators.metric import LogEuclideanMetric
+from spdmetric.estimators.cv import MetricPredictor, Training
 from spdmetric.linalg.symmetric import Array
 from spdmetric.objectives.data import check_values
 from spdmetric.validation import check_size, check_weights
@@ -71,46 +68,17 @@ class LogEuclideanRegressor(RegressorMixin, MetricPredictor):
     True
     """
 
-    _task = "regression"
+    _task, _usual_head = "regression", "ridge"
 
-    def __init__(
-        self,
-        metric: LogEuclideanMetric | LogEuclideanMetricCV | None = None,
-        *,
-        head: str = "auto",
-        n_neighbors: int | None = None,
-        cv: Any = None,
-        scoring: Any = None,
-        n_jobs: int | None = None,
-        random_state: RandomState = 0,
-        verbose: bool = False,
-    ):
-        self.metric = metric
-        self.head = head
-        self.n_neighbors = n_neighbors
-        self.cv = cv
-        self.scoring = scoring
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def _learn_head(self, training: Training, X: Array, y: Array) -> None:
-        target, number = training.whitened.data.target, self.metric_.n_neighbors_
-        self._unstandardize(check_values(X, y)[training.rows], target.values)
-        self._one_output = np.ndim(y) == 1
-        self.head_ = "ridge" if number is None else "neighbors"
-        self._head: Ridge | NeighborMeans = (
-            Ridge.from_vectors(training.vectors, target)
-            if number is None
-            else NeighborMeans.from_vectors(training.vectors, target, number)
-        )
-
-    def _unstandardize(self, values: np.ndarray, Y: np.ndarray) -> None:
-        """Store level and spread of the targets, which Y, (n, q), was learned without."""
-        low, high, outputs = Y.argmin(axis=0), Y.argmax(axis=0), np.arange(Y.shape[1])
+    def _keep_training(self, training: Training, y: Array, sample_weight: Array | None) -> None:
+        """Keep level and spread of the targets, which the head was learned without."""
+        values = check_values(y, y)[check_weights(sample_weight, y, scaled=True) > 0]
+        Y, outputs = training[0].data.target.values, np.arange(values.shape[1])
+        low, high = Y.argmin(axis=0), Y.argmax(axis=0)
         least, most = Y[low, outputs], Y[high, outputs]
         self._scale = (values[high, outputs] - values[low, outputs]) / (most - least)
         self._level = values[low, outputs] - self._scale * least
+        self._one_output = np.ndim(y) == 1
 
     def predict(self, X: Array, sample_domain: Array | None = None) -> np.ndarray:
         """Regression targets of matrices.
@@ -128,10 +96,7 @@ class LogEuclideanRegressor(RegressorMixin, MetricPredictor):
         y : ndarray of shape (n_matrices,) or (n_matrices, n_outputs)
             As in `fit`.
         """
-        check_is_fitted(self)
-        check_size(self, X)
-        Y = self._head.predict(transform_to_numpy(self.metric_, X, sample_domain))
-        Y = self._level + self._scale * Y
+        Y = self._level + self._scale * self._head.predict(self._transform(X, sample_domain))
         return Y[:, 0] if self._one_output else Y
 
     def score(
