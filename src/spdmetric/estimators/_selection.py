@@ -9,7 +9,7 @@ another is clearly better.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 from numbers import Integral
@@ -228,26 +228,11 @@ def _draw(folds: list[Fold], labels: np.ndarray, share: float, random_state: int
 
 
 @dataclass(eq=False)
-class TangentData(Data):
-    """Matrices around the identity whose tangent vectors there are known, to be evaluated there alone."""
+class Whitened(Data):
+    """All matrices, whitened by one center, which knows nothing of y; evaluated at this center alone."""
 
-    vectors: np.ndarray = field(kw_only=True)  # (n, p)
-
-    def decompose(self, W: Factor, *, gram: bool) -> tuple[Moments, Summary, list[Part]]:
-        """Moments of the vectors, in one chunk."""
-        Y, weight = self.target.Y, self.target.weight[:, None]
-        nothing: Any = None  # is asked of a decomposition
-        part = Part(nothing, self.vectors, slice(0, len(Y)), self.target)
-        moments = compute_moments(self.vectors, Y, weight, gram=gram)
-        return moments, Summary.from_moments(moments), [part]
-
-
-class Whitened(NamedTuple):
-    """All matrices, whitened by one center, which knows nothing of y."""
-
-    data: Data
-    center: Any  # `Start` or `ViewStarts`; None: no candidate is of full rank, and nothing is whitened
-    logs: np.ndarray | None  # (n, p), tangent vectors at the center
+    center: Any = None  # `Start` or `ViewStarts`; None: no candidate is of full rank, nothing is whitened
+    logs: np.ndarray | None = None  # (n, p), tangent vectors at the center
 
     def find_problem(
         self, rows: Rows, rank: int | None, metric: LogEuclideanMetric, *, searched: bool = True
@@ -256,9 +241,9 @@ class Whitened(NamedTuple):
 
         Where nothing is searched, at radius 0, the tangent vectors at the center are all that is needed.
         """
-        data = self.data.take(rows)
-        data = replace(data, target=data.target.present)
         find = partial(find_problem, rank=rank, kernel=metric.kernel, gamma=metric.gamma)
+        data = self.take(rows) if searched or rank is not None or metric.kernel != "linear" else self
+        data = replace(data, target=data.target.present)
         if self.logs is None:
             return find(data, find_start(data, metric.init, rank))
         views, starts = [self.center] if isinstance(self.center, Start) else self.center.views, []
@@ -268,14 +253,20 @@ class Whitened(NamedTuple):
                 known = Data(fill_matrices(self.logs[rows, columns], one.center), data.target)
                 rotation = class_directions(known.total, d, data.target.contrasts)
             starts.append(Start(np.eye(d), np.eye(d, dtype=data.dtype), rotation))
-        if rank is None and not searched and metric.kernel == "linear":
-            data = TangentData(data.X, data.target, vectors=self.logs[rows])
         if isinstance(self.center, Start):
             return find(data, starts[0], whitened=True)
         start = ViewStarts(tuple(starts), self.center.scales)
         if rank is not None:
             start = start.rescaled(data, (W[:rank] for W in start.factor.views))
         return find(data, start, whitened=True)
+
+    def decompose(self, W: Factor, *, gram: bool) -> tuple[Moments, Summary, list[Part]]:
+        """Moments of the tangent vectors at the center, in one chunk."""
+        known: Any = self.logs
+        moments = compute_moments(known, self.target.Y, self.target.weight[:, None], gram=gram)
+        nothing: Any = None  # is asked of a decomposition
+        part = Part(nothing, known, slice(0, len(known)), self.target)
+        return moments, Summary.from_moments(moments), [part]
 
 
 def whiten_at_center(data: Data, grid: Grid, init: str | Array) -> Whitened:
@@ -285,11 +276,11 @@ def whiten_at_center(data: Data, grid: Grid, init: str | Array) -> Whitened:
     of full rank matrices may be singular, and each fold looks for its own.
     """
     if None not in grid.radii:
-        return Whitened(data, None, None)
+        return Whitened(data.X, data.target, data.rows, data.map)
     start = find_start(data, init, None)
     X = whiten(start.factor, data.X)
     logs = embed(X, start.ball(None, 0.0).center.factor)
-    return Whitened(replace(data, X=X), start, logs)
+    return Whitened(X, data.target, data.rows, data.map, start, logs)
 
 
 def embed(X: np.ndarray | Views, W: Factor) -> np.ndarray:
@@ -318,7 +309,7 @@ def score_fold(
     scores: FoldScores = {}
     with threads():
         for views, of_views in zip(grid.views, whitened, strict=True):
-            target, d = of_views.data.target.take(fold[0]), of_views.data.shape[-1]
+            target, d = of_views.target.take(fold[0]), of_views.shape[-1]
             for learned, vectors in _learn_candidates(of_views, fold, grid, metric):
                 for weighting in grid.weightings:
                     candidate = learned._replace(weighting=weighting, views=views)
@@ -352,7 +343,7 @@ def _learn_candidates(
         problem = problems[full]
         problem = problem if rank is None or rank == problem.rank else problem.at_rank(rank)
         path = solve_path(problem, radii, solver=metric.solver, tol=metric.tol, max_iter=metric.max_iter)
-        left_out = whitened.data.X[test] if left_out is None else left_out
+        left_out = whitened.X[test] if left_out is None else left_out
         for radius, solution in zip(radii, path, strict=True):
             W = map_views(np.matmul, solution.point.factor, problem.start.factor)
             yield Candidate(radius, rank, None), [solution.evaluation.vectors, embed(left_out, W)]

@@ -148,7 +148,7 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
     def _keep_training(self, training: Training, y: Array, sample_weight: Array | None) -> None:
         """Keep what `adapt` needs: vectors as `_widen` gives them, of twice the rank if matrices have it."""
         (whitened, start, vectors), metric = training, self.metric_
-        stacks, target = split_views(whitened.data.X, start.factor), whitened.data.target
+        stacks, target = split_views(whitened.X, start.factor), whitened.target
         ranks = wide = [len(view.factor) for view in metric.embedding_.views]
         if metric.embedding_.low_rank:
             full = whitened.logs is not None  # all matrices are definite
@@ -156,7 +156,7 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
             wide = [min(2 * m, rank) for m, rank in zip(ranks, most, strict=True)]
         if wide != ranks:
             point = metric.solution_.point.widened(*wide)
-            vectors = embed(whitened.data.X, map_views(np.matmul, point.factor, start.factor))
+            vectors = embed(whitened.X, map_views(np.matmul, point.factor, start.factor))
         centers = _find_centers(metric, whitened, stacks)
         both = tuple(zip(ranks, wide, strict=True))
         self._training = LabeledVectors(vectors, target.codes, target.weight, both, centers)
@@ -400,7 +400,7 @@ def _find_centers(
 
     They are taken at the mean of all matrices, or of the domain of each.
     """
-    views, logs, target = metric.embedding_.views, whitened.logs, whitened.data.target
+    views, logs, target = metric.embedding_.views, whitened.logs, whitened.target
     if logs is None and not all(map(validation.is_definite, stacks)):
         return None
     if logs is None or metric.domains_ is not None:

@@ -8,11 +8,12 @@ from copy import copy
 from dataclasses import replace
 from functools import partial
 from numbers import Integral
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from array_api_compat import is_dask_array
 from sklearn.base import BaseEstimator
+from sklearn.utils import Bunch
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
@@ -61,15 +62,6 @@ Training = tuple[Whitened, Start | ViewStarts, np.ndarray]
 
 # Candidates that may be given, the parameter of a metric that each is a value of, and its type.
 _CANDIDATES = {"radii": ("radius", float), "ranks": ("rank", int), "weightings": ("weighting", str)}
-
-
-class Path(NamedTuple):
-    """What learning does as the ball grows."""
-
-    radius: np.ndarray  # (n_radii,)
-    alignment: np.ndarray
-    distance: np.ndarray  # reached; at most the radius
-    condition: np.ndarray  # condition number of exp(S): how stretched the metric is
 
 
 class LogEuclideanMetricCV(FittedMetric):
@@ -140,8 +132,9 @@ class LogEuclideanMetricCV(FittedMetric):
     temperature_ : float
         Divides the log likelihoods of the head so that its probabilities agree with the labels left out; 1
         for regression targets.
-    path_ : Path
-        Alignment, distance and condition number along the radii, at the rank chosen, on all the data.
+    path_ : Bunch
+        What learning does as the ball grows, at the rank chosen, on all the data: ``radius``, ``alignment``,
+        ``distance`` reached, and ``condition`` number of the metric, which says how stretched it is.
 
     And all attributes of `LogEuclideanMetric`.
 
@@ -319,7 +312,7 @@ class LogEuclideanMetricCV(FittedMetric):
         placed = start if whitened.center is None else start.placed_at(whitened.center)
         self._keep(placed, solution, weighting)
         points = [solution.point for solution in solutions]
-        self.path_ = Path(
+        self.path_ = Bunch(
             radius=np.array(radii, dtype=float),
             alignment=np.array([1 - solution.value for solution in solutions]),
             distance=np.array([np.linalg.norm(p.S) for p in points]) / np.sqrt(len(self.embedding_.views)),
@@ -470,7 +463,7 @@ class MetricPredictor(CallbackSupportMixin, StackEstimator):
         """
         metric = self._prepare_metric()
         training = metric._choose_and_learn(X, y, sample_weight, groups, sample_domain)
-        self._store(metric, training[2], training[0].data.target)
+        self._store(metric, training[2], training[0].target)
         self._keep_training(training, y, sample_weight)
         return self
 
@@ -503,10 +496,10 @@ class MetricPredictor(CallbackSupportMixin, StackEstimator):
             raise ValueError(
                 f"metric has task={template.task!r}, and {type(self).__name__} is for {self._task}."
             )
-        own = self.get_params(deep=False)
-        shared = {"task": self._task, "class_weight": own.pop("class_weight", template.class_weight)}
-        own["metric"] = LogEuclideanMetric(**{**template.get_params(deep=False), **shared})
-        metric = LogEuclideanMetricCV(**{**metric.get_params(deep=False), **own})
+        own, of_template = self.get_params(deep=False), template.get_params(deep=False)
+        of_template |= {"task": self._task, "class_weight": own.pop("class_weight", template.class_weight)}
+        own["metric"] = LogEuclideanMetric(**of_template)
+        metric = LogEuclideanMetricCV(**metric.get_params(deep=False) | own)
         if watching := getattr(self, "_skl_callbacks", None):  # those of scikit-learn follow the choice
             metric.set_callbacks(*watching)
         return metric

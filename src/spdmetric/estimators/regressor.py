@@ -73,7 +73,7 @@ class LogEuclideanRegressor(RegressorMixin, MetricPredictor):
     def _keep_training(self, training: Training, y: Array, sample_weight: Array | None) -> None:
         """Keep level and spread of the targets, which the head was learned without."""
         values = check_values(y, y)[check_weights(sample_weight, y, scaled=True) > 0]
-        Y, outputs = training[0].data.target.values, np.arange(values.shape[1])
+        Y, outputs = training[0].target.values, np.arange(values.shape[1])
         low, high = Y.argmin(axis=0), Y.argmax(axis=0)
         least, most = Y[low, outputs], Y[high, outputs]
         self._scale = (values[high, outputs] - values[low, outputs]) / (most - least)
