@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from math import prod
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -66,41 +67,27 @@ class Candidate(NamedTuple):
     n_neighbors: int | None = None  # None: class means, or ridge regression
 
 
-class Grid(NamedTuple):
-    """All that is tried."""
-
-    radii: dict[int | None, list[float]]  # for each rank, full rank first
-    weightings: list[str | None]
-    numbers: list[int]  # of neighbors
-    views: tuple[str | None, ...] = (None,)
-
-    @property
-    def metrics(self) -> list[Candidate]:
-        """The candidates with class means; the first is taken unless another is clearly better.
-
-        It has a weighting, full rank, and learns the least.
-        """
-        weightings = sorted(self.weightings, key=lambda weighting: weighting is None)
-        return [
-            Candidate(r, m, s, views)
-            for views in self.views
-            for m, radii in self.radii.items()
-            for r in radii
-            for s in weightings
-        ]
-
-
 Fold = tuple[np.ndarray, np.ndarray]  # rows to train on, rows to test on
 
 
-def make_grid(
+def values_of(name: str, candidates: Iterable[Candidate]) -> list[Any]:
+    """What candidates try of a parameter, in their order."""
+    return list(dict.fromkeys(getattr(candidate, name) for candidate in candidates))
+
+
+def usual_of(candidates: Iterable[Candidate]) -> Candidate:
+    """The one that is taken unless another is clearly better: a weighting, full rank, the least radius."""
+    return min(candidates, key=lambda candidate: candidate.weighting is None)
+
+
+def make_candidates(
     radii: Sequence[float] | None,
     ranks: Sequence[int | None] | None,
     weightings: Sequence[str | None] | None,
     numbers: Sequence[int],
     data: Data,
-) -> Grid:
-    """Candidates that are given, or the default ones for these data."""
+) -> list[Candidate]:
+    """Candidates that are given, or the default ones for these data; full rank and small radii come first."""
     d = data.shape[-1]
     if too_high := [rank for rank in ranks or () if rank is not None and rank > d]:
         raise ValueError(f"{spell('rank', too_high[0])} is more than the size of the matrices, {d} x {d}.")
@@ -109,13 +96,18 @@ def make_grid(
         chosen = [None if smallest == d else smallest, *(m for m in LOW_RANKS if m < smallest)]
     else:
         chosen = sorted(set(ranks), key=lambda m: 0 if m is None else m)
-    full = FULL_RADII if d <= LARGEST_FULL else FULL_RADII[:1]
-    by_rank: dict[int | None, list[float]] = {}
+    weightings = list(dict.fromkeys(WEIGHTINGS if weightings is None else weightings))
+    candidates = []
     for rank in chosen:
-        of_rank = (full if rank is None else LOW_RADII) if radii is None else radii
-        whole_range = ranks is None and rank == smallest  # no choice of directions: as full rank
-        by_rank[rank] = sorted(set(of_rank[:1] if whole_range and radii is None else of_rank))
-    return Grid(by_rank, list(dict.fromkeys(WEIGHTINGS if weightings is None else weightings)), list(numbers))
+        if radii is not None:
+            of_rank = sorted(set(radii))
+        elif rank is None:
+            of_rank = FULL_RADII if d <= LARGEST_FULL else FULL_RADII[:1]
+        else:  # of the whole range there is no choice of directions: as full rank
+            of_rank = LOW_RADII[:1] if ranks is None and rank == smallest else LOW_RADII
+        options = product(of_rank, weightings, (None, *numbers))
+        candidates += [Candidate(radius, rank, weighting, None, k) for radius, weighting, k in options]
+    return candidates
 
 
 # ---------------------------------------------------------------------------
@@ -211,15 +203,13 @@ def stratified_folds(codes: np.ndarray, random_state: int, *, by_class: bool = T
 
 def _draw(folds: list[Fold], labels: np.ndarray, share: float, random_state: int) -> np.ndarray:
     """Draw a share of n matrices, (n,): of each class in each fold, of these at least one."""
-    cell = np.empty(len(labels), dtype=int)
-    for k, (_, test) in enumerate(folds):
-        cell[test] = labels[test] * len(folds) + k
-    order = np.random.default_rng([random_state, REPEATS]).permutation(len(cell))
-    order = order[np.argsort(cell[order], kind="stable")]
-    _, first, sizes = np.unique(cell[order], return_index=True, return_counts=True)
-    wanted = np.ceil(share * sizes)
-    drawn = np.empty(len(cell), dtype=bool)
-    drawn[order] = np.arange(len(cell)) - np.repeat(first, sizes) < np.repeat(wanted, sizes)
+    order = np.random.default_rng([random_state, REPEATS]).permutation(len(labels))
+    drawn = np.ones(len(labels), dtype=bool)  # what no fold leaves out is learned from
+    for _, test in folds:
+        in_order = order[np.isin(order, test)]
+        for label in np.unique(labels[test]):
+            rows = in_order[labels[in_order] == label]
+            drawn[rows[int(np.ceil(share * len(rows))) :]] = False
     return drawn
 
 
@@ -269,13 +259,13 @@ class Whitened(Data):
         return moments, Summary.from_moments(moments), [part]
 
 
-def whiten_at_center(data: Data, grid: Grid, init: str | Array) -> Whitened:
+def whiten_at_center(data: Data, candidates: Sequence[Candidate], init: str | Array) -> Whitened:
     """Whiten all matrices once, for the folds and the final fit.
 
     A center for each fold would cost more than all the rest where matrices are large.  Where no candidate is
     of full rank matrices may be singular, and each fold looks for its own.
     """
-    if None not in grid.radii:
+    if None not in values_of("rank", candidates):
         return Whitened(data.X, data.target, data.rows, data.map)
     start = find_start(data, init, None)
     X = whiten(start.factor, data.X)
@@ -303,36 +293,40 @@ FoldScores = dict[Candidate, tuple[np.ndarray, np.ndarray]]
 
 
 def score_fold(
-    whitened: Sequence[Whitened], fold: Fold, grid: Grid, metric: LogEuclideanMetric
+    whitened: dict[str | None, Whitened],
+    fold: Fold,
+    candidates: Sequence[Candidate],
+    metric: LogEuclideanMetric,
 ) -> FoldScores:
     """Learn all candidates on a fold, and predict what it leaves out; of several views all that are tried."""
     scores: FoldScores = {}
+    weightings, numbers = (values_of(name, candidates) for name in ("weighting", "n_neighbors"))
     with threads():
-        for views, of_views in zip(grid.views, whitened, strict=True):
+        for views, of_views in whitened.items():
             target, d = of_views.target.take(fold[0]), of_views.shape[-1]
-            for learned, vectors in _learn_candidates(of_views, fold, grid, metric):
-                for weighting in grid.weightings:
+            for learned, vectors in _learn_candidates(of_views, fold, candidates, metric):
+                for weighting in weightings:
                     candidate = learned._replace(weighting=weighting, views=views)
                     known, new = _weigh(vectors, target, candidate, d)
                     head = fit_head(known, target)
                     scores[candidate] = head.predict(new), head.offset
-                    if grid.numbers:
-                        head = fit_head(known, target, max(grid.numbers))
-                        by_number = head.predict_by_number(new, grid.numbers)
-                        for k, predicted in zip(grid.numbers, by_number, strict=True):
+                    if numbers[1:]:
+                        head = fit_head(known, target, max(numbers[1:]))
+                        by_number = head.predict_by_number(new, numbers[1:])
+                        for k, predicted in zip(numbers[1:], by_number, strict=True):
                             scores[candidate._replace(n_neighbors=k)] = predicted, head.offset
     return scores
 
 
 def _learn_candidates(
-    whitened: Whitened, fold: Fold, grid: Grid, metric: LogEuclideanMetric
+    whitened: Whitened, fold: Fold, candidates: Sequence[Candidate], metric: LogEuclideanMetric
 ) -> Iterator[tuple[Candidate, list[np.ndarray]]]:
     """Candidates, without a weighting, and the vectors that each gives to training and test matrices."""
     train, test = fold
     problems: dict[bool, Problem] = {}  # of full rank, and of low rank: these share one start
     left_out = None
-    for rank, radii in grid.radii.items():
-        full = rank is None
+    for rank in values_of("rank", candidates):
+        full, radii = rank is None, values_of("radius", (one for one in candidates if one.rank == rank))
         if full and whitened.logs is not None and radii[0] == 0:
             yield Candidate(0.0, None, None), [whitened.logs[train], whitened.logs[test]]
             radii = radii[1:]
@@ -341,7 +335,7 @@ def _learn_candidates(
         if full not in problems:
             problems[full] = whitened.find_problem(train, rank, metric)
         problem = problems[full]
-        problem = problem if rank is None or rank == problem.rank else problem.at_rank(rank)
+        problem = problem if full or rank == problem.rank else problem.at_rank(rank)
         path = solve_path(problem, radii, solver=metric.solver, tol=metric.tol, max_iter=metric.max_iter)
         left_out = whitened.X[test] if left_out is None else left_out
         for radius, solution in zip(radii, path, strict=True):
@@ -488,13 +482,13 @@ def _score_targets(
 # The rule
 
 
-def choose(table: Table, grid: Grid, head: str, rule: str) -> Candidate:
+def choose(table: Table, head: str, rule: str) -> Candidate:
     """Choose metric and head; of several views the first alone unless all are clearly better."""
-    usual, *others = (choose_for(views, table, grid, head, rule) for views in grid.views)
+    usual, *others = (choose_for(views, table, head, rule) for views in values_of("views", table.candidates))
     return table.best(others, usual, None if rule == "best" else CLEAR_VIEWS)
 
 
-def choose_for(views: str | None, table: Table, grid: Grid, head: str, rule: str) -> Candidate:
+def choose_for(views: str | None, table: Table, head: str, rule: str) -> Candidate:
     """Choose metric and head, given the views.
 
     The metric is chosen for class means, whose score is the least noisy, and then the number of
@@ -504,28 +498,30 @@ def choose_for(views: str | None, table: Table, grid: Grid, head: str, rule: str
     """
     limits = (CLEAR, CLEAR_LEARNED, CLEAR_OWN, CLEAR_HEAD)
     clear, clear_learned, clear_own, clear_head = (None,) * 4 if rule == "best" else limits
-    metrics = [metric for metric in grid.metrics if metric.views == views]
-    least = metrics[0]
+    here = [candidate for candidate in table.candidates if candidate.views == views]
+    least = usual_of(here)
 
     def best_of(candidates: list[Candidate], usual: Candidate) -> Candidate:
         still = [one for one in candidates if one.radius <= least.radius]
         return table.best(candidates, table.best(still, usual, clear), clear_learned)
 
-    first = best_of(metrics, least)
-    if head in ("centroid", "ridge") or not grid.numbers:
+    first = best_of([one for one in here if one.n_neighbors is None], least)
+    others = [one for one in here if one.n_neighbors is not None]
+    if head in ("centroid", "ridge") or not others:
         return first
-    number = min(grid.numbers, key=lambda k: abs(k - USUAL_NUMBER))
-    others = [metric._replace(n_neighbors=k) for metric in metrics for k in grid.numbers]
+    numbers = values_of("n_neighbors", others)
+    number = min(numbers, key=lambda k: abs(k - USUAL_NUMBER))
     second = best_of(others, least._replace(n_neighbors=number))
     if head == "neighbors":
-        by_number = [first._replace(n_neighbors=k) for k in grid.numbers]
+        by_number = [first._replace(n_neighbors=k) for k in numbers]
         first = table.best(by_number, first._replace(n_neighbors=number), clear)
         return table.best([second], first, clear_own, right=True)
     return table.best([second], table.best([second], first, clear_head, right=True), clear_head)
 
 
-def lay_out_results(table: Table, usual: Candidate, *, accuracy: bool) -> dict[str, Any]:
+def lay_out_results(table: Table, *, accuracy: bool) -> dict[str, Any]:
     """Lay the scores out as scikit-learn does, a row for each metric and head."""
+    usual = usual_of(table.candidates)
     mean = table.splits.mean(axis=1)
     gains = table.units - table.units[table.candidates.index(usual)]
     n = max(2, gains.shape[1])

@@ -303,7 +303,9 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         adapted.own_weight_ = weight
         return adapted
 
-    def _learn_own_model(self, X: Array, mine: LabeledVectors, counts: np.ndarray) -> Self | None:
+    def _learn_own_model(
+        self, X: Array, mine: LabeledVectors, counts: np.ndarray
+    ) -> LogEuclideanClassifier | None:
         """Learn from the labeled matrices of a new domain alone, if each class has two or more.
 
         Nothing is learned but the weighting: few matrices tell no more.
@@ -313,19 +315,13 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         own = validation.check_psd(validation.to_numpy(X), 1)[counts]
         own = own if own.ndim == 3 else own[:, : len(self.metric_.embedding_.views)]
         rank = None if validation.is_definite(own) else validation.smallest_rank(own)
-        metric = LogEuclideanMetricCV(
-            LogEuclideanMetric(task="classification", tol=3e-2, max_iter=40),
-            radii=[0.0],
-            ranks=[rank],
-            weightings=["discriminant"],
-            head="centroid",
-        )
+        metric = LogEuclideanMetricCV(radii=[0.0], ranks=[rank], weightings=["discriminant"])
+        model = LogEuclideanClassifier(metric, head="centroid")
         try:
-            _, _, vectors = metric._choose_and_learn(own, self.classes_[mine.codes], mine.weight, None, None)
+            model.fit(own, self.classes_[mine.codes], mine.weight)
         except UninformativeDataError:
             return None
-        metric.n_views_ = self.metric_.n_views_  # of which it takes the first, as the other
-        model = copy(self)._store(metric, vectors, mine.target(len(self.classes_)))
+        model.metric_.n_views_ = self.metric_.n_views_  # of which it takes the first, as the other
         model._training = None
         return model
 

@@ -258,28 +258,32 @@ class LogEuclideanMetricCV(FittedMetric):
         folds = selection.make_folds(self.cv, data, classes, groups, int(seed))
         data = data.weighted
         numbers = self._find_numbers(data, min(len(train) for train, _ in folds))
-        grid, parts = selection.make_grid(radii, ranks, weightings, numbers, data), [data]
+        candidates = selection.make_candidates(radii, ranks, weightings, numbers, data)
+        parts: dict[str | None, Data] = {None: data}
         # The first view alone stands for itself; of a single metric that is given there is nothing to choose.
-        if len(data.shape) == 4 and data.shape[1] > 1 and len(grid.metrics) > 1:
-            grid, parts = grid._replace(views=("first", "all")), [replace(data, X=data.X[:, :1]), data]
-        whitened = [selection.whiten_at_center(part, grid, metric.init) for part in parts]
+        if len(data.shape) == 4 and data.shape[1] > 1 and len(candidates) > 1 + len(numbers):
+            parts = {"first": replace(data, X=data.X[:, :1]), "all": data}
+            candidates = [candidate._replace(views=views) for views in parts for candidate in candidates]
+        whitened = {
+            views: selection.whiten_at_center(part, candidates, metric.init) for views, part in parts.items()
+        }
         quiet = copy(metric).set_params(callback=None)  # a callback may not reach other processes
         tasks = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-            delayed(selection.score_fold)(whitened, fold, grid, quiet) for fold in folds
+            delayed(selection.score_fold)(whitened, fold, candidates, quiet) for fold in folds
         )
         scores = list(follow_folds(self, tasks, "cross-validation", len(folds)))
         table = selection.tabulate(scores, folds, data.target, classes, self.scoring)
-        chosen = selection.choose(table, grid, self.head, self.rule)
+        chosen = selection.choose(table, self.head, self.rule)
         by_accuracy = self.scoring is None and classes is not None
-        self.cv_results_ = selection.lay_out_results(table, grid.metrics[0], accuracy=by_accuracy)
+        self.cv_results_ = selection.lay_out_results(table, accuracy=by_accuracy)
         self.best_index_ = table.candidates.index(chosen)
         self.temperature_ = float(table.temperatures[self.best_index_])
         self.best_params_ = self.cv_results_["params"][self.best_index_]
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
         self.n_neighbors_ = chosen.n_neighbors
         self._keep_input(data.shape, getattr(X, "view_names", None), classes, domains)
-        used = whitened[grid.views.index(chosen.views)]
-        return used, *self._learn_chosen(used, chosen, grid.radii[chosen.rank], metric)
+        radii = selection.values_of("radius", (one for one in candidates if one.rank == chosen.rank))
+        return whitened[chosen.views], *self._learn_chosen(whitened[chosen.views], chosen, radii, metric)
 
     def _find_numbers(self, data: Data, fewest: int) -> list[int]:
         """Numbers of neighbors to try, given how many matrices the smallest fold learns from."""

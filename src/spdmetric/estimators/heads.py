@@ -82,13 +82,6 @@ def fit_temperature(evidence: np.ndarray, offset: np.ndarray, codes: np.ndarray)
 
     Labels are taken to be right with probability (n + 1) / (n + 2), as in [Platt1999]_, which keeps it
     finite where all are right.  ``offset`` has a row for each matrix: folds differ.
-
-    References
-    ----------
-    .. [Guo2017] C. Guo, G. Pleiss, Y. Sun and K. Weinberger, "On Calibration of Modern Neural Networks",
-       ICML, 2017.
-    .. [Platt1999] J. Platt, "Probabilistic outputs for support vector machines and comparisons to regularized
-       likelihood methods", Advances in Large Margin Classifiers, 1999.
     """
     n, c = evidence.shape
     target = np.full((n, c), 1 / ((n + 2) * (c - 1)))

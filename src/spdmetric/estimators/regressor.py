@@ -73,11 +73,9 @@ class LogEuclideanRegressor(RegressorMixin, MetricPredictor):
     def _keep_training(self, training: Training, y: Array, sample_weight: Array | None) -> None:
         """Keep level and spread of the targets, which the head was learned without."""
         values = check_values(y, y)[check_weights(sample_weight, y, scaled=True) > 0]
-        Y, outputs = training[0].target.values, np.arange(values.shape[1])
-        low, high = Y.argmin(axis=0), Y.argmax(axis=0)
-        least, most = Y[low, outputs], Y[high, outputs]
-        self._scale = (values[high, outputs] - values[low, outputs]) / (most - least)
-        self._level = values[low, outputs] - self._scale * least
+        Y = training[0].target.values
+        self._scale = np.ptp(values, axis=0) / np.ptp(Y, axis=0)
+        self._level = values.min(axis=0) - self._scale * Y.min(axis=0)
         self._one_output = np.ndim(y) == 1
 
     def predict(self, X: Array, sample_domain: Array | None = None) -> np.ndarray:
