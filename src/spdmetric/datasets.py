@@ -45,13 +45,12 @@ def make_toy(
     X_train, y_train, X_test, y_test : ndarray
         Matrices of shape (n, d, d) and labels +1 and -1.
     """
-    if d < 2 or d % 2:
-        raise ValueError(f"d={d}: expected an even number >= 2, half of the eigenvalues carry the class.")
+    carry, each = "half of the eigenvalues carry the class", "half of it for each class"
+    for name, value, half in (("d", d, carry), ("n_train", n_train, each), ("n_test", n_test, each)):
+        if not isinstance(value, Integral) or value < 2 or value % 2:
+            raise ValueError(f"{name}={value}: expected an even number >= 2, {half}.")
     if noise < 1:
         raise ValueError(f"noise={noise}: expected at least 1, the lower end of the noise eigenvalues.")
-    for name, n in (("n_train", n_train), ("n_test", n_test)):
-        if not isinstance(n, Integral) or n < 2 or n % 2:
-            raise ValueError(f"{name}={n}: expected an even number >= 2, half of it for each class.")
     rng, parts = check_random_state(random_state), []
     Q = _rotations(1, d, rng)[0]
     for n in (n_train, n_test):

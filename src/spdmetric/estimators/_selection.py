@@ -1,9 +1,8 @@
 """The choice of a metric by cross-validation: candidates, folds, scores, and the rule.
 
-All candidates are learned on the same folds, and every matrix is scored by a metric and a head that were
-learned without it; the center alone, where tangent vectors are taken, is that of all matrices.  With
-few matrices most differences between candidates are noise, so there is a candidate that is taken unless
-another is clearly better.
+Every matrix is scored by a metric and a head that were learned without it; the center alone, where tangent
+vectors are taken, is that of all matrices.  With few matrices most differences between candidates are noise,
+so there is a candidate that is taken unless another is clearly better.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from spdmetric.linalg.batch import Factor, Views, make_stack, map_views, view_co
 from spdmetric.linalg.hermitian import fill_matrices
 from spdmetric.linalg.symmetric import Array, Moments, Summary, compute_moments
 from spdmetric.linalg.threads import threads
-from spdmetric.objectives.data import Data, Part, Rows, Target, row_chunks, take_view, whiten
+from spdmetric.objectives.data import Data, Part, Rows, row_chunks, take_view, whiten
 from spdmetric.objectives.start import Start, ViewStarts, class_directions, find_start
 from spdmetric.objectives.weighting import discriminant_weighting
 from spdmetric.validation import smallest_rank
@@ -97,8 +96,9 @@ def make_candidates(
     else:
         chosen = sorted(set(ranks), key=lambda m: 0 if m is None else m)
     weightings = list(dict.fromkeys(WEIGHTINGS if weightings is None else weightings))
-    candidates = []
+    candidates: list[Candidate] = []
     for rank in chosen:
+        of_rank: Sequence[float]
         if radii is not None:
             of_rank = sorted(set(radii))
         elif rank is None:
@@ -115,16 +115,11 @@ def make_candidates(
 
 
 def make_folds(
-    cv: Any,
-    data: Data,
-    classes: np.ndarray | None,
-    groups: Array | None,
-    random_state: int,
+    cv: Any, data: Data, classes: np.ndarray | None, groups: Array | None, random_state: int
 ) -> list[Fold]:
-    """Split the matrices that have weight, or all as they are given where a splitter or folds are.
+    """Split the matrices; those without weight are in no fold, and not counted.
 
-    Folds are made of classes numbered as they come, whatever their names; or of regression targets, (n, q).
-    Those without weight are left out of every fold, and not counted.
+    Classes are numbered as they come, whatever their names.
     """
     counts = data.target.weight > 0
     if cv is None or isinstance(cv, Integral):
@@ -183,9 +178,8 @@ def check_splits(cv: Any, splits: Callable[[], Any], n: int) -> list[tuple[np.nd
 def stratified_folds(codes: np.ndarray, random_state: int, *, by_class: bool = True) -> list[Fold]:
     """Five folds, fewer for small classes, twice where there are few matrices.
 
-    The matrices of a class, in random order, go to the folds in turn.  The only matrix of a class is never
-    left out: nothing would be known of its class.  Regression targets, by the first output, are dealt out in
-    ascending order.
+    The matrices of a class, in random order, go to the folds in turn, but never its only one; regression
+    targets in ascending order of the first output.
     """
     n = len(codes)
     n_folds = int(np.clip(np.median(np.bincount(codes)) if by_class else n // 2, 2, N_FOLDS))
@@ -229,7 +223,7 @@ class Whitened(Data):
     ) -> Problem:
         """What to learn from some of the matrices; where they are not whitened, it looks for a center.
 
-        Where nothing is searched, at radius 0, the tangent vectors at the center are all that is needed.
+        Where nothing is searched, at radius 0, tangent vectors at the center are all that is needed.
         """
         find = partial(find_problem, rank=rank, kernel=metric.kernel, gamma=metric.gamma)
         data = self.take(rows) if searched or rank is not None or metric.kernel != "linear" else self
@@ -300,35 +294,40 @@ def score_fold(
 ) -> FoldScores:
     """Learn all candidates on a fold, and predict what it leaves out; of several views all that are tried."""
     scores: FoldScores = {}
-    weightings, numbers = (values_of(name, candidates) for name in ("weighting", "n_neighbors"))
+    weightings = values_of("weighting", candidates)
+    numbers = values_of("n_neighbors", candidates)[1:]  # besides None, of class means
     with threads():
         for views, of_views in whitened.items():
             target, d = of_views.target.take(fold[0]), of_views.shape[-1]
-            for learned, vectors in _learn_candidates(of_views, fold, candidates, metric):
+            for radius, rank, vectors in _learn_metrics(of_views, fold, candidates, metric):
                 for weighting in weightings:
-                    candidate = learned._replace(weighting=weighting, views=views)
-                    known, new = _weigh(vectors, target, candidate, d)
+                    candidate = Candidate(radius, rank, weighting, views)
+                    known, new = vectors
+                    if weighting is not None:  # left out where no direction tells anything
+                        learned = radius > 0 or (rank or d) < d
+                        Q = discriminant_weighting(known, target.present, learned=learned).directions
+                        known, new = (known @ Q, new @ Q) if Q.shape[1] else (known, new)
                     head = fit_head(known, target)
                     scores[candidate] = head.predict(new), head.offset
-                    if numbers[1:]:
-                        head = fit_head(known, target, max(numbers[1:]))
-                        by_number = head.predict_by_number(new, numbers[1:])
-                        for k, predicted in zip(numbers[1:], by_number, strict=True):
+                    if numbers:
+                        head = fit_head(known, target, max(numbers))
+                        by_number = head.predict_by_number(new, numbers)
+                        for k, predicted in zip(numbers, by_number, strict=True):
                             scores[candidate._replace(n_neighbors=k)] = predicted, head.offset
     return scores
 
 
-def _learn_candidates(
+def _learn_metrics(
     whitened: Whitened, fold: Fold, candidates: Sequence[Candidate], metric: LogEuclideanMetric
-) -> Iterator[tuple[Candidate, list[np.ndarray]]]:
-    """Candidates, without a weighting, and the vectors that each gives to training and test matrices."""
+) -> Iterator[tuple[float, int | None, tuple[np.ndarray, np.ndarray]]]:
+    """Radius and rank of each metric, and the vectors that it gives to training and test matrices."""
     train, test = fold
     problems: dict[bool, Problem] = {}  # of full rank, and of low rank: these share one start
     left_out = None
     for rank in values_of("rank", candidates):
         full, radii = rank is None, values_of("radius", (one for one in candidates if one.rank == rank))
         if full and whitened.logs is not None and radii[0] == 0:
-            yield Candidate(0.0, None, None), [whitened.logs[train], whitened.logs[test]]
+            yield 0.0, None, (whitened.logs[train], whitened.logs[test])
             radii = radii[1:]
         if not radii:
             continue
@@ -340,16 +339,7 @@ def _learn_candidates(
         left_out = whitened.X[test] if left_out is None else left_out
         for radius, solution in zip(radii, path, strict=True):
             W = map_views(np.matmul, solution.point.factor, problem.start.factor)
-            yield Candidate(radius, rank, None), [solution.evaluation.vectors, embed(left_out, W)]
-
-
-def _weigh(vectors: list[np.ndarray], target: Target, metric: Candidate, d: int) -> list[np.ndarray]:
-    """Training and test vectors with a weighting; without one where no direction tells anything."""
-    if metric.weighting is None:
-        return vectors
-    learned = metric.radius > 0 or (metric.rank or d) < d
-    Q = discriminant_weighting(vectors[0], target.present, learned=learned).directions
-    return [some @ Q for some in vectors] if Q.shape[1] else vectors
+            yield radius, rank, (solution.evaluation.vectors, embed(left_out, W))
 
 
 class KnownPredictions(BaseEstimator):
@@ -451,11 +441,7 @@ def tabulate(
 def _score_classes(
     evidence: np.ndarray, offset: np.ndarray, codes: np.ndarray, ends: np.ndarray, classes: np.ndarray
 ) -> tuple[Any, ...]:
-    """Score probabilities as they would be used, calibrated.
-
-    A metric that tells the classes apart well is not to lose for being overconfident, as those are that fit
-    few matrices closely.
-    """
+    """Score probabilities as they would be used, calibrated: a metric is not to lose for overconfidence."""
     temperature, every = fit_temperature(evidence, offset, codes), np.arange(len(codes))
     posterior = log_posterior(evidence, offset, temperature)
     known = np.maximum(posterior[every, codes], np.log(LEAST_PROBABILITY))
@@ -491,10 +477,9 @@ def choose(table: Table, head: str, rule: str) -> Candidate:
 def choose_for(views: str | None, table: Table, head: str, rule: str) -> Candidate:
     """Choose metric and head, given the views.
 
-    The metric is chosen for class means, whose score is the least noisy, and then the number of
-    neighbors if these are wanted.  The best metric for neighbors is chosen apart, and taken where
-    it is right clearly more often: classes of several clusters have no use for their means.  In place of
-    class means it is also taken where it gives the labels clearly higher probabilities.
+    The metric is chosen for class means, whose score is the least noisy, then the number of neighbors if they
+    are wanted.  The best metric for neighbors is chosen apart, and taken where it is right clearly more often
+    (classes may have several clusters), in place of class means also where labels are clearly more probable.
     """
     limits = (CLEAR, CLEAR_LEARNED, CLEAR_OWN, CLEAR_HEAD)
     clear, clear_learned, clear_own, clear_head = (None,) * 4 if rule == "best" else limits

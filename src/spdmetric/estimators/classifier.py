@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import replace
-from typing import Any, Self
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, Self, cast
 
 import numpy as np
 from scipy.special import log_softmax
@@ -43,6 +43,7 @@ _WEIGHT = validation.optional(
 )
 
 
+@dataclass(eq=False, repr=False)
 class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
     """Classifier of SPD matrices: metric and classifier are both chosen by cross-validation.
 
@@ -63,10 +64,8 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         Number of neighbors, at most as many as there are matrices to learn from in every fold; None
         chooses among 1, 5, 11, 21, as far as the smallest class has so many matrices.
     cv : int, splitter, iterable or None, default=None
-        Folds of the choice, as in scikit-learn.  None: five stratified folds in random order, fewer for small
-        classes, twice for fewer than 200 matrices; of whole groups where there are ``groups`` or domains,
-        each of at most five left out in turn.  Of more than 2,000 matrices, or 60,000 / d if that is more, so
-        many are drawn for these folds; what is chosen is learned from all.
+        Folds of the choice, as in scikit-learn.  None: five stratified folds, of whole groups where there are
+        ``groups`` or domains; more of these at `LogEuclideanMetricCV`.
     scoring : str, callable or None, default=None
         Scorer of the choice, a name or a function of scikit-learn.  None is the mean logarithm of the
         probability of the true label, calibrated and at least 0.001.
@@ -109,36 +108,23 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
     (100, 2)
     """
 
-    _task, _usual_head = "classification", "centroid"
-    _training: LabeledVectors | None = None  # what adapt needs of training
-    # After adapt with labels what is learned from the new matrices alone, and how much it counts.
-    _own: LogEuclideanClassifier | None = None
-    _own_share = 0.0
+    metric: LogEuclideanMetric | LogEuclideanMetricCV | None = None
+    _: KW_ONLY
+    head: str = "auto"
+    n_neighbors: int | None = None
+    cv: Any = None
+    scoring: Any = None
+    class_weight: ClassWeight = None
+    n_jobs: int | None = None
+    random_state: RandomState = 0
+    verbose: bool = False
 
-    def __init__(
-        self,
-        metric: LogEuclideanMetric | LogEuclideanMetricCV | None = None,
-        *,
-        head: str = "auto",
-        n_neighbors: int | None = None,
-        cv: Any = None,
-        scoring: Any = None,
-        class_weight: ClassWeight = None,
-        n_jobs: int | None = None,
-        random_state: RandomState = 0,
-        verbose: bool = False,
-    ):
-        super().__init__(
-            metric,
-            head=head,
-            n_neighbors=n_neighbors,
-            cv=cv,
-            scoring=scoring,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.class_weight = class_weight
+    _task = "classification"
+    _usual_head = "centroid"
+    _training = cast("LabeledVectors | None", None)  # what adapt needs of training
+    # After adapt with labels what is learned from the new matrices alone, and how much it counts.
+    _own = cast("LogEuclideanClassifier | None", None)
+    _own_share = 0.0
 
     def _store(self, metric: LogEuclideanMetricCV, vectors: np.ndarray, target: ClassTarget) -> Self:
         self._own, self.classes_ = None, np.asarray(metric.classes_)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -64,6 +64,7 @@ Training = tuple[Whitened, Start | ViewStarts, np.ndarray]
 _CANDIDATES = {"radii": ("radius", float), "ranks": ("rank", int), "weightings": ("weighting", str)}
 
 
+@dataclass(eq=False, repr=False)
 class LogEuclideanMetricCV(FittedMetric):
     """LogEuclidean metric whose radius, rank and weighting are chosen by cross-validation.
 
@@ -153,34 +154,19 @@ class LogEuclideanMetricCV(FittedMetric):
     # Groups that are routed to a splitter do not come here unless set_fit_request(groups=True) says so.
     __metadata_request__fit: ClassVar = {"groups": False}
 
-    def __init__(
-        self,
-        metric: LogEuclideanMetric | None = None,
-        *,
-        radii: Sequence[float] | None = None,
-        ranks: Sequence[int | None] | None = None,
-        weightings: Sequence[str | None] | None = None,
-        head: str = "neighbors",
-        n_neighbors: int | None = None,
-        cv: Any = None,
-        scoring: Any = None,
-        rule: str = "clear",
-        n_jobs: int | None = None,
-        random_state: RandomState = 0,
-        verbose: bool = False,
-    ):
-        self.metric = metric
-        self.radii = radii
-        self.ranks = ranks
-        self.weightings = weightings
-        self.head = head
-        self.n_neighbors = n_neighbors
-        self.cv = cv
-        self.scoring = scoring
-        self.rule = rule
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    metric: LogEuclideanMetric | None = None
+    _: KW_ONLY
+    radii: Sequence[float] | None = None
+    ranks: Sequence[int | None] | None = None
+    weightings: Sequence[str | None] | None = None
+    head: str = "neighbors"
+    n_neighbors: int | None = None
+    cv: Any = None
+    scoring: Any = None
+    rule: str = "clear"
+    n_jobs: int | None = None
+    random_state: RandomState = 0
+    verbose: bool = False
 
     @property
     def _template(self) -> LogEuclideanMetric:
@@ -414,26 +400,7 @@ class MetricPredictor(CallbackSupportMixin, StackEstimator):
     _task: ClassVar[str]
     _usual_head: ClassVar[str]  # what the head is called if it is not neighbors
 
-    def __init__(
-        self,
-        metric: LogEuclideanMetric | LogEuclideanMetricCV | None = None,
-        *,
-        head: str = "auto",
-        n_neighbors: int | None = None,
-        cv: Any = None,
-        scoring: Any = None,
-        n_jobs: int | None = None,
-        random_state: RandomState = 0,
-        verbose: bool = False,
-    ):
-        self.metric = metric
-        self.head = head
-        self.n_neighbors = n_neighbors
-        self.cv = cv
-        self.scoring = scoring
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    metric: LogEuclideanMetric | LogEuclideanMetricCV | None
 
     @one_thread
     def fit(
@@ -467,13 +434,14 @@ class MetricPredictor(CallbackSupportMixin, StackEstimator):
         """
         metric = self._prepare_metric()
         training = metric._choose_and_learn(X, y, sample_weight, groups, sample_domain)
-        self._store(metric, training[2], training[0].target)
+        whitened, _, vectors = training
+        self._store(metric, vectors, whitened.target)
         self._keep_training(training, y, sample_weight)
         return self
 
     def _store(self, metric: LogEuclideanMetricCV, vectors: np.ndarray, target: Any) -> Self:
         """Set metric and head, given vectors without the weighting and what they should tell."""
-        Q, number = metric.weighting_, metric.n_neighbors_
+        Q, number = metric.embedding_.weighting, metric.n_neighbors_
         self.metric_, self.n_features_in_ = metric, metric.n_features_in_
         self.head_ = self._usual_head if number is None else "neighbors"
         self._head = fit_head(vectors if Q is None else vectors @ Q, target, number)

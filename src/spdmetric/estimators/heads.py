@@ -30,10 +30,9 @@ _BY_CHANCE = 0.01  # p-value from which classes count as equally frequent
 class ClassMeans(NamedTuple):
     """Normal distributions around the class means, all of one variance in every direction.
 
-    After a discriminant weighting, whose errors are alike in every direction, it is linear discriminant
-    analysis with the penalty of the weighting.  The unit of the variance is that of all vectors, and its
-    share that is within the classes is left to the temperature: a weighting that fits few matrices closely
-    leaves no spread within the classes of the matrices it was learned on.
+    After a discriminant weighting it is linear discriminant analysis with the penalty of the weighting.  The
+    variance is that of all vectors, and its share within the classes is left to the temperature: a weighting
+    that fits few matrices closely leaves none in the classes that it was learned on.
     """
 
     means: np.ndarray  # (c, q)
