@@ -234,15 +234,16 @@ class LogEuclideanMetricCV(FittedMetric):
             other, use, holds = "centroid", "ridge", "regression targets"
         if self.head == other:
             raise ValueError(f"head={other!r} is not for y that holds {holds}: use head={use!r}.")
+        weighted = data.weighted
         if classes is not None:
-            check_class_sizes(classes, data.weighted.target.counts)
+            check_class_sizes(classes, weighted.target.counts)
         if groups is not None:
             groups = validation.check_groups(groups, data.shape[0])
         elif sample_domain is not None and not isinstance(self.cv, Integral):  # a number takes no groups
             groups = groups_of_domains(sample_domain, sample_weight)
         seed = self.random_state if isinstance(self.random_state, Integral) else draw_seed(self.random_state)
         folds = selection.make_folds(self.cv, data, classes, groups, int(seed))
-        data = data.weighted
+        data = weighted
         numbers = self._find_numbers(data, min(len(train) for train, _ in folds))
         candidates = selection.make_candidates(radii, ranks, weightings, numbers, data)
         parts: dict[str | None, Data] = {None: data}
