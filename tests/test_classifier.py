@@ -11,10 +11,9 @@ from spdmetric import LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMe
 from spdmetric.datasets import make_toy
 from spdmetric.estimators.heads import (
     ClassMeans,
-    Votes,
     _find_among_all,
-    _find_by_tree,
     find_nearest,
+    fit_head,
     fit_temperature,
     log_posterior,
 )
@@ -79,7 +78,7 @@ def test_class_means_are_linear_discriminant_analysis(rng):
         for s, m in zip(shares, means, strict=True)
     ]
     expected = np.array(densities).T / np.sum(densities, axis=0)[:, None]
-    np.testing.assert_allclose(np.exp(log_posterior(head.evidence(new), head.offset)), expected)
+    np.testing.assert_allclose(np.exp(log_posterior(head.predict(new), head.offset)), expected)
 
 
 def test_shares_count_where_they_are_not_chance(rng):
@@ -95,7 +94,7 @@ def test_shares_count_where_they_are_not_chance(rng):
 def test_an_absent_class_has_no_probability(rng):
     target = ClassTarget.from_codes(np.array([0, 2] * 3))
     head = ClassMeans.from_vectors(rng.standard_normal((6, 2)), target)
-    posterior = np.exp(log_posterior(head.evidence(rng.standard_normal((4, 2))), head.offset))
+    posterior = np.exp(log_posterior(head.predict(rng.standard_normal((4, 2))), head.offset))
     np.testing.assert_array_equal(posterior[:, 1], 0)
     np.testing.assert_allclose(posterior.sum(axis=1), 1)
 
@@ -104,10 +103,10 @@ def test_an_absent_class_has_no_probability(rng):
 def test_votes_of_neighbors(k, rng):
     Z, codes, weight = rng.standard_normal((30, 2)), rng.integers(0, 3, 30), rng.uniform(0.5, 2, 30)
     head, new = (
-        Votes.from_vectors(Z, ClassTarget.from_codes(codes, weight, 3), k),
+        fit_head(Z, ClassTarget.from_codes(codes, weight, 3), k),
         rng.standard_normal((7, 2)),
     )
-    for row, v in zip(np.exp(head.evidence(new)), new, strict=True):
+    for row, v in zip(np.exp(head.predict(new)), new, strict=True):
         nearest = np.argsort(np.linalg.norm(Z - v, axis=1))[:k]
         votes = np.full(3, 0.5)
         for i in nearest:
@@ -133,9 +132,7 @@ def test_a_tree_finds_the_same_neighbors(q, copies, rng):
     """Of vectors that are there several times the first, as the distances of all pairs give them."""
     known = np.tile(rng.standard_normal((2000 // copies, q)), (copies, 1))
     new = rng.standard_normal((600, q))
-    by_tree, of_all = (search(new, known, 21) for search in (_find_by_tree, _find_among_all))
-    np.testing.assert_array_equal(by_tree, of_all)
-    np.testing.assert_array_equal(find_nearest(new, known, 21), of_all)
+    np.testing.assert_array_equal(find_nearest(new, known, 21), _find_among_all(new, known, 21))
 
 
 @pytest.mark.parametrize(("known", "k"), [(1, 1), (21, 21), (50, 21), (400, 5), (5000, 21)])

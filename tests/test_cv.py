@@ -13,7 +13,7 @@ from random_matrices import labeled, spd
 from spdmetric import LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.datasets import make_toy
 from spdmetric.estimators import _selection
-from spdmetric.estimators._selection import Candidate, Grid, Table
+from spdmetric.estimators._selection import Candidate, Table
 from spdmetric.estimators.metric import find_problem, solve_path
 from spdmetric.geometry import mean_riemann
 from spdmetric.objectives.data import ClassTarget, Data
@@ -142,27 +142,26 @@ def test_deterministic_for_any_number_of_jobs(fitted):
 
 def table(rows, right=None):
     """A table of candidates with a usual one; ``rows`` are gains over it, a number a matrix."""
-    grid = Grid({None: [0.0, 2.0, 8.0]}, ["discriminant"], [5])
-    options = [metric._replace(n_neighbors=k) for k in (None, 5) for metric in grid.metrics]
+    options = [Candidate(r, None, "discriminant", n_neighbors=k) for k in (None, 5) for r in (0.0, 2.0, 8.0)]
     units = np.zeros((len(options), len(rows[0])))
     units[1 : 1 + len(rows)] = rows
     right = np.zeros_like(units) if right is None else np.array(right)
-    return grid, Table(options, units, units, right, np.ones(len(options)))
+    return Table(options, units, units, right, np.ones(len(options)))
 
 
 def test_the_usual_candidate_is_left_for_a_clear_gain_only():
     """By half a standard error where nothing more is learned, by two in a larger radius."""
     noise = np.tile([1.0, -1.0], 50)  # a standard error of 0.1005
-    grid, usual = table([noise + 0.19, noise - 0.3])
-    assert _selection.choose(usual, grid, "centroid", "clear") == grid.metrics[0]
-    assert _selection.choose(usual, grid, "centroid", "best").radius == 2
-    grid, clear = table([noise + 0.21, noise + 0.22])
-    assert _selection.choose(clear, grid, "centroid", "clear").radius == 8
-    grid = Grid({None: [0.0], 4: [0.0, 4.0]}, ["discriminant"], [])
+    usual = table([noise + 0.19, noise - 0.3])
+    assert _selection.choose(usual, "centroid", "clear") == usual.candidates[0]
+    assert _selection.choose(usual, "centroid", "best").radius == 2
+    clear = table([noise + 0.21, noise + 0.22])
+    assert _selection.choose(clear, "centroid", "clear").radius == 8
+    options = [Candidate(r, m, "discriminant") for r, m in ((0.0, None), (0.0, 4), (4.0, 4))]
     for still, learned, chosen in ((0.04, 0.1, None), (0.06, 0.3, (4, 0.0)), (0.06, 0.4, (4, 4.0))):
         units = np.array([np.zeros(100), noise + still, np.tile([1.0, 1.0, -1.0, -1.0], 25) + learned])
-        scores = Table(grid.metrics, units, units, units, np.ones(3))
-        found = _selection.choose(scores, grid, "centroid", "clear")
+        scores = Table(options, units, units, units, np.ones(3))
+        found = _selection.choose(scores, "centroid", "clear")
         assert (found.rank and (found.rank, found.radius)) == chosen
 
 
@@ -175,30 +174,36 @@ def test_neighbors_are_taken_where_they_are_clearly_better():
         (0, noise + 0.19, None),
         (0, noise + 0.21, 5),
     ):
-        grid, scores = table([same, same, gains])
+        scores = table([same, same, gains])
         right = np.zeros((6, 100))
         right[3, : int(100 * share)] = 1.0  # the usual metric with five neighbors
         scores = scores._replace(right=right)
-        chosen = _selection.choose(scores, grid, "auto", "clear")
-        assert chosen == grid.metrics[0]._replace(n_neighbors=number)
-        assert _selection.choose(scores, grid, "neighbors", "clear").n_neighbors == 5
+        chosen = _selection.choose(scores, "auto", "clear")
+        assert chosen == scores.candidates[0]._replace(n_neighbors=number)
+        assert _selection.choose(scores, "neighbors", "clear").n_neighbors == 5
 
 
 def of_rank(d, rank):
     return Data(np.diag(np.arange(d) < rank)[None] * 1.0, ClassTarget.from_codes(np.zeros(1, dtype=int)))
 
 
+def radii_of(candidates):
+    ranks = _selection.values_of("rank", candidates)
+    return {m: _selection.values_of("radius", (c for c in candidates if c.rank == m)) for m in ranks}
+
+
 def test_the_usual_candidate_is_the_mean_with_a_weighting():
-    grid = _selection.make_grid(None, None, None, [1], of_rank(16, 16))
-    assert grid.metrics[0] == Candidate(0.0, None, "discriminant")
-    assert grid.radii == {None: [0, 2, 8], 4: [0, 4], 8: [0, 4]}
-    large = _selection.make_grid(None, None, None, [1], of_rank(64, 64))
-    assert large.radii == {None: [0], 4: [0, 4], 8: [0, 4]}
-    deficient = _selection.make_grid(None, None, None, [1], of_rank(16, 6))
-    assert deficient.radii == {6: [0], 4: [0, 4]}
-    assert deficient.metrics[0] == Candidate(0.0, 6, "discriminant")
-    small = _selection.make_grid((1, 0), (2, None), (None,), [], of_rank(3, 3))
-    assert small.metrics[0] == Candidate(0, None, None)
+    found = _selection.make_candidates(None, None, None, [1], of_rank(16, 16))
+    assert _selection.usual_of(found) == found[0] == Candidate(0.0, None, "discriminant")
+    assert radii_of(found) == {None: [0, 2, 8], 4: [0, 4], 8: [0, 4]}
+    large = _selection.make_candidates(None, None, None, [1], of_rank(64, 64))
+    assert radii_of(large) == {None: [0], 4: [0, 4], 8: [0, 4]}
+    deficient = _selection.make_candidates(None, None, None, [1], of_rank(16, 6))
+    assert radii_of(deficient) == {6: [0], 4: [0, 4]}
+    assert _selection.usual_of(deficient) == Candidate(0.0, 6, "discriminant")
+    small = _selection.make_candidates((1, 0), (2, None), (None, "discriminant"), [], of_rank(3, 3))
+    assert small[0] == Candidate(0, None, None)
+    assert _selection.usual_of(small) == Candidate(0, None, "discriminant")
 
 
 def test_folds_are_stratified_and_repeated_for_few(rng):

@@ -160,7 +160,7 @@ def test_labels_of_a_new_domain_by_hand(weight, subjects):
     target = ClassTarget.from_codes(both, weights, 2)
     Q = discriminant_weighting(pooled, target, by_error=True).directions
     head = ClassMeans.from_vectors(pooled @ Q, target)
-    expected = log_posterior(head.evidence(scale * V @ Q), head.offset, model.metric_.temperature_)
+    expected = log_posterior(head.predict(scale * V @ Q), head.offset, model.metric_.temperature_)
     alone = LogEuclideanClassifier(
         LogEuclideanMetricCV(radii=(0,), ranks=(None,), weightings=("discriminant",)), head="centroid"
     )

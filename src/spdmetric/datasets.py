@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -17,8 +17,6 @@ from spdmetric.validation import COUNT, check_psd, check_value, one_of
 __all__ = ["make_regression", "make_toy", "recenter"]
 
 Seed = int | np.random.RandomState | None
-Rows = slice | np.ndarray
-Labeled = tuple[np.ndarray, np.ndarray]
 
 
 def make_toy(
@@ -47,27 +45,25 @@ def make_toy(
     X_train, y_train, X_test, y_test : ndarray
         Matrices of shape (n, d, d) and labels +1 and -1.
     """
-    if d < 2 or d % 2:
-        raise ValueError(f"d={d}: expected an even number >= 2, half of the eigenvalues carry the class.")
+    carry, each = "half of the eigenvalues carry the class", "half of it for each class"
+    for name, value, half in (("d", d, carry), ("n_train", n_train, each), ("n_test", n_test, each)):
+        if not isinstance(value, Integral) or value < 2 or value % 2:
+            raise ValueError(f"{name}={value}: expected an even number >= 2, {half}.")
     if noise < 1:
         raise ValueError(f"noise={noise}: expected at least 1, the lower end of the noise eigenvalues.")
-    for name, n in (("n_train", n_train), ("n_test", n_test)):
-        if not isinstance(n, Integral) or n < 2 or n % 2:
-            raise ValueError(f"{name}={n}: expected an even number >= 2, half of it for each class.")
-    rng = check_random_state(random_state)
+    rng, parts = check_random_state(random_state), []
     Q = _rotations(1, d, rng)[0]
-    return (*_toy_part(n_train, Q, noise, rng), *_toy_part(n_test, Q, noise, rng))
-
-
-def _toy_part(n: int, Q: np.ndarray, noise: float, rng: np.random.RandomState) -> Labeled:
-    d, y = Q.shape[0], np.repeat([1, -1], n // 2)
-    mean, spread = np.where(y == 1, 5.0, 4.0), np.where(y == 1, 0.2, 0.1)
-    informative = mean[:, None] + spread[:, None] * rng.standard_normal((n, d // 2))
-    eigenvalues = np.hstack([informative, rng.uniform(1.0, noise, size=(n, d // 2))])
-    V = _rotations(n, d, rng)
-    blur = np.abs(rng.standard_normal((n, d)))
-    X = (Q * eigenvalues[:, None, :]) @ Q.T + (V * blur[:, None, :]) @ V.transpose(0, 2, 1)
-    return symmetrize(X), y
+    for n in (n_train, n_test):
+        y = np.repeat([1, -1], n // 2)
+        mean, spread = np.where(y == 1, 5.0, 4.0), np.where(y == 1, 0.2, 0.1)
+        informative = mean[:, None] + spread[:, None] * rng.standard_normal((n, d // 2))
+        eigenvalues = np.hstack([informative, rng.uniform(1.0, noise, size=(n, d // 2))])
+        V = _rotations(n, d, rng)
+        blur = np.abs(rng.standard_normal((n, d)))
+        X = (Q * eigenvalues[:, None, :]) @ Q.T + (V * blur[:, None, :]) @ V.transpose(0, 2, 1)
+        parts += [symmetrize(X), y]
+    X_train, y_train, X_test, y_test = parts
+    return X_train, y_train, X_test, y_test
 
 
 def _rotations(n: int, d: int, rng: np.random.RandomState) -> np.ndarray:
@@ -196,26 +192,19 @@ def recenter(
     if how == "none":
         return X
     parts = [np.flatnonzero(groups == group) for group in np.unique(groups)]
-    pairs: Iterable[tuple[Rows, Rows]] = [(part, part) for part in parts]
+    pairs: list[tuple[Any, np.ndarray]] = [(part, part) for part in parts]  # rows to move, rows of the mean
     if how != "session":
         mask = _training_mask(train, groups, how)
-        pairs = [(slice(None), mask)] if how == "train" else _calibrate(mask, parts, calibration)
+        pairs = [(slice(None), mask)]
+    if how == "calibration":
+        known, others = ([part[kept[part]] for part in parts] for kept in (mask, ~mask))
+        first = [rows[: max(1, round(calibration * len(rows)))] for rows in others]
+        pairs = [*zip(known, known, strict=True), *zip(others, first, strict=True)]
     Z = np.empty_like(X)
     for part, estimated_on in pairs:
-        Z[part] = congruence(invsqrtm(mean_riemann(X[estimated_on])), X[part])
+        if len(estimated_on):
+            Z[part] = congruence(invsqrtm(mean_riemann(X[estimated_on])), X[part])
     return Z
-
-
-def _calibrate(
-    mask: np.ndarray, parts: list[np.ndarray], calibration: float
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Pairs of rows to move and rows whose mean moves them."""
-    for part in parts:
-        known, new = part[mask[part]], part[~mask[part]]
-        if len(known):
-            yield known, known
-        if len(new):
-            yield new, new[: max(1, round(calibration * len(new)))]
 
 
 def _training_mask(train: Array | None, groups: np.ndarray, how: str) -> np.ndarray:

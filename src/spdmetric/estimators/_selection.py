@@ -1,16 +1,16 @@
 """The choice of a metric by cross-validation: candidates, folds, scores, and the rule.
 
-All candidates are learned on the same folds, and every matrix is scored by a metric and a head that were
-learned without it; the center alone, where tangent vectors are taken, is that of all matrices.  With
-few matrices most differences between candidates are noise, so there is a candidate that is taken unless
-another is clearly better.
+Every matrix is scored by a metric and a head that were learned without it; the center alone, where tangent
+vectors are taken, is that of all matrices.  With few matrices most differences between candidates are noise,
+so there is a candidate that is taken unless another is clearly better.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from math import prod
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -22,21 +22,13 @@ from sklearn.model_selection import GroupKFold, LeaveOneGroupOut, StratifiedGrou
 from sklearn.utils.metaestimators import available_if
 
 from spdmetric.caller import spell
-from spdmetric.estimators.heads import (
-    ClassMeans,
-    NeighborMeans,
-    Ridge,
-    Votes,
-    fit_temperature,
-    log_posterior,
-    order_classes,
-)
+from spdmetric.estimators.heads import fit_head, fit_temperature, log_posterior, order_classes
 from spdmetric.estimators.metric import LogEuclideanMetric, Problem, find_problem, solve_path
-from spdmetric.linalg.batch import Factor, Views, count_features, make_stack, map_views, view_columns
+from spdmetric.linalg.batch import Factor, Views, make_stack, map_views, view_columns
 from spdmetric.linalg.hermitian import fill_matrices
 from spdmetric.linalg.symmetric import Array, Moments, Summary, compute_moments
 from spdmetric.linalg.threads import threads
-from spdmetric.objectives.data import ClassTarget, Data, Part, Rows, Target, row_chunks, take_view, whiten
+from spdmetric.objectives.data import Data, Part, Rows, row_chunks, take_view, whiten
 from spdmetric.objectives.start import Start, ViewStarts, class_directions, find_start
 from spdmetric.objectives.weighting import discriminant_weighting
 from spdmetric.validation import smallest_rank
@@ -74,41 +66,27 @@ class Candidate(NamedTuple):
     n_neighbors: int | None = None  # None: class means, or ridge regression
 
 
-class Grid(NamedTuple):
-    """All that is tried."""
-
-    radii: dict[int | None, list[float]]  # for each rank, full rank first
-    weightings: list[str | None]
-    numbers: list[int]  # of neighbors
-    views: tuple[str | None, ...] = (None,)
-
-    @property
-    def metrics(self) -> list[Candidate]:
-        """The candidates with class means; the first is taken unless another is clearly better.
-
-        It has a weighting, full rank, and learns the least.
-        """
-        weightings = sorted(self.weightings, key=lambda weighting: weighting is None)
-        return [
-            Candidate(r, m, s, views)
-            for views in self.views
-            for m, radii in self.radii.items()
-            for r in radii
-            for s in weightings
-        ]
-
-
 Fold = tuple[np.ndarray, np.ndarray]  # rows to train on, rows to test on
 
 
-def make_grid(
+def values_of(name: str, candidates: Iterable[Candidate]) -> list[Any]:
+    """What candidates try of a parameter, in their order."""
+    return list(dict.fromkeys(getattr(candidate, name) for candidate in candidates))
+
+
+def usual_of(candidates: Iterable[Candidate]) -> Candidate:
+    """The one that is taken unless another is clearly better: a weighting, full rank, the least radius."""
+    return min(candidates, key=lambda candidate: candidate.weighting is None)
+
+
+def make_candidates(
     radii: Sequence[float] | None,
     ranks: Sequence[int | None] | None,
     weightings: Sequence[str | None] | None,
     numbers: Sequence[int],
     data: Data,
-) -> Grid:
-    """Candidates that are given, or the default ones for these data."""
+) -> list[Candidate]:
+    """Candidates that are given, or the default ones for these data; full rank and small radii come first."""
     d = data.shape[-1]
     if too_high := [rank for rank in ranks or () if rank is not None and rank > d]:
         raise ValueError(f"{spell('rank', too_high[0])} is more than the size of the matrices, {d} x {d}.")
@@ -117,13 +95,19 @@ def make_grid(
         chosen = [None if smallest == d else smallest, *(m for m in LOW_RANKS if m < smallest)]
     else:
         chosen = sorted(set(ranks), key=lambda m: 0 if m is None else m)
-    full = FULL_RADII if d <= LARGEST_FULL else FULL_RADII[:1]
-    by_rank: dict[int | None, list[float]] = {}
+    weightings = list(dict.fromkeys(WEIGHTINGS if weightings is None else weightings))
+    candidates: list[Candidate] = []
     for rank in chosen:
-        of_rank = (full if rank is None else LOW_RADII) if radii is None else radii
-        whole_range = ranks is None and rank == smallest  # no choice of directions: as full rank
-        by_rank[rank] = sorted(set(of_rank[:1] if whole_range and radii is None else of_rank))
-    return Grid(by_rank, list(dict.fromkeys(WEIGHTINGS if weightings is None else weightings)), list(numbers))
+        of_rank: Sequence[float]
+        if radii is not None:
+            of_rank = sorted(set(radii))
+        elif rank is None:
+            of_rank = FULL_RADII if d <= LARGEST_FULL else FULL_RADII[:1]
+        else:  # of the whole range there is no choice of directions: as full rank
+            of_rank = LOW_RADII[:1] if ranks is None and rank == smallest else LOW_RADII
+        options = product(of_rank, weightings, (None, *numbers))
+        candidates += [Candidate(radius, rank, weighting, None, k) for radius, weighting, k in options]
+    return candidates
 
 
 # ---------------------------------------------------------------------------
@@ -131,16 +115,11 @@ def make_grid(
 
 
 def make_folds(
-    cv: Any,
-    data: Data,
-    classes: np.ndarray | None,
-    groups: Array | None,
-    random_state: int,
+    cv: Any, data: Data, classes: np.ndarray | None, groups: Array | None, random_state: int
 ) -> list[Fold]:
-    """Split the matrices that have weight, or all as they are given where a splitter or folds are.
+    """Split the matrices; those without weight are in no fold, and not counted.
 
-    Folds are made of classes numbered as they come, whatever their names; or of regression targets, (n, q).
-    Those without weight are left out of every fold, and not counted.
+    Classes are numbered as they come, whatever their names.
     """
     counts = data.target.weight > 0
     if cv is None or isinstance(cv, Integral):
@@ -160,10 +139,8 @@ def make_folds(
         splits = list((few or splitter).split(np.zeros(n), labels, groups))
     else:
         splits = stratified_folds(labels, random_state, by_class=classes is not None)
-    rows = np.arange(n)
-    folds = [(rows[train], rows[test]) for train, test in splits]
     place = np.cumsum(counts) - 1  # among those with weight
-    folds = [(place[train[counts[train]]], place[test[counts[test]]]) for train, test in folds]
+    folds = [(place[train[counts[train]]], place[test[counts[test]]]) for train, test in splits]
     codes, labels = codes[counts], labels[counts]
     share = max(LEAST_DRAWN, MOST_ROWS // prod(data.shape[1:-1])) / len(codes)
     if cv is None and share < 1:
@@ -201,9 +178,8 @@ def check_splits(cv: Any, splits: Callable[[], Any], n: int) -> list[tuple[np.nd
 def stratified_folds(codes: np.ndarray, random_state: int, *, by_class: bool = True) -> list[Fold]:
     """Five folds, fewer for small classes, twice where there are few matrices.
 
-    The matrices of a class, in random order, go to the folds in turn.  The only matrix of a class is never
-    left out: nothing would be known of its class.  Regression targets, by the first output, are dealt out in
-    ascending order.
+    The matrices of a class, in random order, go to the folds in turn, but never its only one; regression
+    targets in ascending order of the first output.
     """
     n = len(codes)
     n_folds = int(np.clip(np.median(np.bincount(codes)) if by_class else n // 2, 2, N_FOLDS))
@@ -221,15 +197,13 @@ def stratified_folds(codes: np.ndarray, random_state: int, *, by_class: bool = T
 
 def _draw(folds: list[Fold], labels: np.ndarray, share: float, random_state: int) -> np.ndarray:
     """Draw a share of n matrices, (n,): of each class in each fold, of these at least one."""
-    cell = np.empty(len(labels), dtype=int)
-    for k, (_, test) in enumerate(folds):
-        cell[test] = labels[test] * len(folds) + k
-    order = np.random.default_rng([random_state, REPEATS]).permutation(len(cell))
-    order = order[np.argsort(cell[order], kind="stable")]
-    _, first, sizes = np.unique(cell[order], return_index=True, return_counts=True)
-    wanted = np.ceil(share * sizes)
-    drawn = np.empty(len(cell), dtype=bool)
-    drawn[order] = np.arange(len(cell)) - np.repeat(first, sizes) < np.repeat(wanted, sizes)
+    order = np.random.default_rng([random_state, REPEATS]).permutation(len(labels))
+    drawn = np.ones(len(labels), dtype=bool)  # what no fold leaves out is learned from
+    for _, test in folds:
+        in_order = order[np.isin(order, test)]
+        for label in np.unique(labels[test]):
+            rows = in_order[labels[in_order] == label]
+            drawn[rows[int(np.ceil(share * len(rows))) :]] = False
     return drawn
 
 
@@ -238,79 +212,59 @@ def _draw(folds: list[Fold], labels: np.ndarray, share: float, random_state: int
 
 
 @dataclass(eq=False)
-class TangentData(Data):
-    """Matrices around the identity whose tangent vectors there are known, to be evaluated there alone."""
+class Whitened(Data):
+    """All matrices, whitened by one center, which knows nothing of y; evaluated at this center alone."""
 
-    vectors: np.ndarray = field(kw_only=True)  # (n, p)
-
-    def decompose(self, W: Factor, *, gram: bool) -> tuple[Moments, Summary, list[Part]]:
-        """Moments of the vectors, in one chunk."""
-        Y, weight = self.target.Y, self.target.weight[:, None]
-        nothing: Any = None  # is asked of a decomposition
-        part = Part(nothing, self.vectors, slice(0, len(Y)), self.target)
-        moments = compute_moments(self.vectors, Y, weight, gram=gram)
-        return moments, Summary.from_moments(moments), [part]
-
-
-class Whitened(NamedTuple):
-    """All matrices, whitened by one center, which knows nothing of y."""
-
-    data: Data
-    center: Start | ViewStarts | None  # None: no candidate is of full rank, and nothing is whitened
-    logs: np.ndarray | None  # (n, p), tangent vectors at the center
-    n_features: int  # p, at full rank
+    center: Any = None  # `Start` or `ViewStarts`; None: no candidate is of full rank, nothing is whitened
+    logs: np.ndarray | None = None  # (n, p), tangent vectors at the center
 
     def find_problem(
         self, rows: Rows, rank: int | None, metric: LogEuclideanMetric, *, searched: bool = True
     ) -> Problem:
         """What to learn from some of the matrices; where they are not whitened, it looks for a center.
 
-        Where nothing is searched, at radius 0, the tangent vectors at the center are all that is needed.
+        Where nothing is searched, at radius 0, tangent vectors at the center are all that is needed.
         """
-        data = self.data.take(rows)
+        find = partial(find_problem, rank=rank, metric=metric)
+        data = self.take(rows) if searched or rank is not None or metric.kernel != "linear" else self
         data = replace(data, target=data.target.present)
-        logs = None if self.logs is None else self.logs[rows]
-        if logs is None:
-            start = find_start(data, metric.init, rank)
-        elif rank is not None:
-            start = self._start_at_identity(data, logs)
-            if isinstance(start, ViewStarts):
-                start = start.rescaled(data, (W[:rank] for W in start.factor.views))
-        else:
-            start = self._start_at_identity(data)
-            if not searched and metric.kernel == "linear":
-                data = TangentData(data.X, data.target, vectors=logs)
-        whitened = logs is not None
-        return find_problem(data, start, rank, metric, whitened=whitened)
-
-    def _start_at_identity(self, data: Data, logs: np.ndarray | None = None) -> Start | ViewStarts:
-        """Where learning starts among whitened matrices; of low rank, given their tangent vectors."""
-        center: Any = self.center
-        of_views = [center] if isinstance(center, Start) else center.views
-        empty = [np.empty((len(start.center), 0), data.dtype) for start in of_views]
-        starts = []
-        for one, columns in zip(empty, view_columns(empty), strict=True):
-            d, rotation = len(one), np.eye(len(one))
-            if logs is not None:
-                known = Data(fill_matrices(logs[:, columns], one), data.target)
+        if self.logs is None:
+            return find(data, find_start(data, metric.init, rank))
+        views, starts = [self.center] if isinstance(self.center, Start) else self.center.views, []
+        for one, columns in zip(views, view_columns(view.center for view in views), strict=True):
+            d, rotation = len(one.center), np.eye(len(one.center))
+            if rank is not None:  # the directions that tell most, by the tangent vectors
+                known = Data(fill_matrices(self.logs[rows, columns], one.center), data.target)
                 rotation = class_directions(known.total, d, data.target.contrasts)
             starts.append(Start(np.eye(d), np.eye(d, dtype=data.dtype), rotation))
-        return starts[0] if isinstance(center, Start) else ViewStarts(tuple(starts), center.scales)
+        if isinstance(self.center, Start):
+            return find(data, starts[0], whitened=True)
+        start = ViewStarts(tuple(starts), self.center.scales)
+        if rank is not None:
+            start = start.rescaled(data, (W[:rank] for W in start.factor.views))
+        return find(data, start, whitened=True)
+
+    def decompose(self, W: Factor, *, gram: bool) -> tuple[Moments, Summary, list[Part]]:
+        """Moments of the tangent vectors at the center, in one chunk."""
+        known: Any = self.logs
+        moments = compute_moments(known, self.target.Y, self.target.weight[:, None], gram=gram)
+        nothing: Any = None  # is asked of a decomposition
+        part = Part(nothing, known, slice(0, len(known)), self.target)
+        return moments, Summary.from_moments(moments), [part]
 
 
-def whiten_at_center(data: Data, grid: Grid, init: str | Array) -> Whitened:
+def whiten_at_center(data: Data, candidates: Sequence[Candidate], init: str | Array) -> Whitened:
     """Whiten all matrices once, for the folds and the final fit.
 
     A center for each fold would cost more than all the rest where matrices are large.  Where no candidate is
     of full rank matrices may be singular, and each fold looks for its own.
     """
-    if None not in grid.radii:
-        n_views, d = prod(data.shape[1:-2]), data.shape[-1]
-        return Whitened(data, None, None, n_views * count_features(np.empty((d, 0), data.dtype)))
+    if None not in values_of("rank", candidates):
+        return Whitened(data.X, data.target, data.rows, data.map)
     start = find_start(data, init, None)
     X = whiten(start.factor, data.X)
     logs = embed(X, start.ball(None, 0.0).center.factor)
-    return Whitened(replace(data, X=X), start, logs, logs.shape[1])
+    return Whitened(X, data.target, data.rows, data.map, start, logs)
 
 
 def embed(X: np.ndarray | Views, W: Factor) -> np.ndarray:
@@ -333,72 +287,59 @@ FoldScores = dict[Candidate, tuple[np.ndarray, np.ndarray]]
 
 
 def score_fold(
-    whitened: Sequence[Whitened], fold: Fold, grid: Grid, metric: LogEuclideanMetric
+    whitened: dict[str | None, Whitened],
+    fold: Fold,
+    candidates: Sequence[Candidate],
+    metric: LogEuclideanMetric,
 ) -> FoldScores:
     """Learn all candidates on a fold, and predict what it leaves out; of several views all that are tried."""
     scores: FoldScores = {}
+    weightings = values_of("weighting", candidates)
+    numbers = values_of("n_neighbors", candidates)[1:]  # besides None, of class means
     with threads():
-        for views, of_views in zip(grid.views, whitened, strict=True):
-            target, p = of_views.data.target.take(fold[0]), of_views.n_features
-            for learned, vectors in _learn_candidates(of_views, fold, grid, metric):
-                for weighting in grid.weightings:
-                    candidate = learned._replace(weighting=weighting, views=views)
-                    known, new = _weigh(vectors, target, candidate, p)
-                    for k, evidence, offset in _predict(target, known, new, grid.numbers):
-                        scores[candidate._replace(n_neighbors=k)] = evidence, offset
+        for views, of_views in whitened.items():
+            target, d = of_views.target.take(fold[0]), of_views.shape[-1]
+            for radius, rank, vectors in _learn_metrics(of_views, fold, candidates, metric):
+                for weighting in weightings:
+                    candidate = Candidate(radius, rank, weighting, views)
+                    known, new = vectors
+                    if weighting is not None:  # left out where no direction tells anything
+                        learned = radius > 0 or (rank or d) < d
+                        Q = discriminant_weighting(known, target.present, learned=learned).directions
+                        known, new = (known @ Q, new @ Q) if Q.shape[1] else (known, new)
+                    head = fit_head(known, target)
+                    scores[candidate] = head.predict(new), head.offset
+                    if numbers:
+                        head = fit_head(known, target, max(numbers))
+                        by_number = head.predict_by_number(new, numbers)
+                        for k, predicted in zip(numbers, by_number, strict=True):
+                            scores[candidate._replace(n_neighbors=k)] = predicted, head.offset
     return scores
 
 
-def _learn_candidates(
-    whitened: Whitened, fold: Fold, grid: Grid, metric: LogEuclideanMetric
-) -> Iterator[tuple[Candidate, list[np.ndarray]]]:
-    """Candidates, without a weighting, and the vectors that each gives to training and test matrices."""
+def _learn_metrics(
+    whitened: Whitened, fold: Fold, candidates: Sequence[Candidate], metric: LogEuclideanMetric
+) -> Iterator[tuple[float, int | None, tuple[np.ndarray, np.ndarray]]]:
+    """Radius and rank of each metric, and the vectors that it gives to training and test matrices."""
     train, test = fold
     problems: dict[bool, Problem] = {}  # of full rank, and of low rank: these share one start
-    for rank, radii in grid.radii.items():
-        full = rank is None
+    left_out = None
+    for rank in values_of("rank", candidates):
+        full, radii = rank is None, values_of("radius", (one for one in candidates if one.rank == rank))
         if full and whitened.logs is not None and radii[0] == 0:
-            yield Candidate(0.0, None, None), [whitened.logs[train], whitened.logs[test]]
+            yield 0.0, None, (whitened.logs[train], whitened.logs[test])
             radii = radii[1:]
         if not radii:
             continue
         if full not in problems:
             problems[full] = whitened.find_problem(train, rank, metric)
         problem = problems[full]
-        problem = problem if rank is None or rank == problem.rank else problem.at_rank(rank)
+        problem = problem if full or rank == problem.rank else problem.at_rank(rank)
         path = solve_path(problem, radii, metric)
+        left_out = whitened.X[test] if left_out is None else left_out
         for radius, solution in zip(radii, path, strict=True):
             W = map_views(np.matmul, solution.point.factor, problem.start.factor)
-            known, new = solution.evaluation.vectors, embed(whitened.data.X[test], W)
-            yield Candidate(radius, rank, None), [known, new]
-
-
-def _weigh(vectors: list[np.ndarray], target: Target, metric: Candidate, p: int) -> list[np.ndarray]:
-    """Training and test vectors with a weighting; without one where no direction tells anything."""
-    if metric.weighting is None:
-        return vectors
-    learned = metric.radius > 0 or vectors[0].shape[1] < p
-    Q = discriminant_weighting(vectors[0], target.present, learned=learned).directions
-    return [some @ Q for some in vectors] if Q.shape[1] else vectors
-
-
-def _predict(
-    target: Target, known: np.ndarray, new: np.ndarray, numbers: list[int]
-) -> Iterator[tuple[int | None, np.ndarray, np.ndarray]]:
-    """What class means, or ridge regression, and all numbers of neighbors say; see `FoldScores`."""
-    if isinstance(target, ClassTarget):
-        by_mean = ClassMeans.from_vectors(known, target)
-        yield None, by_mean.evidence(new), by_mean.offset
-        if numbers:
-            votes = Votes.from_vectors(known, target, max(numbers))
-            for k, evidence in zip(numbers, votes.evidence_by_number(new, numbers), strict=True):
-                yield k, evidence, np.zeros(evidence.shape[1])
-        return
-    yield None, Ridge.from_vectors(known, target).predict(new), target.mean
-    if numbers:
-        means = NeighborMeans.from_vectors(known, target, max(numbers))
-        for k, predicted in zip(numbers, means.predict_by_number(new, numbers), strict=True):
-            yield k, predicted, target.mean
+            yield radius, rank, (solution.evaluation.vectors, embed(left_out, W))
 
 
 class KnownPredictions(BaseEstimator):
@@ -414,16 +355,13 @@ class KnownPredictions(BaseEstimator):
         self.classes_ = classes
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> KnownPredictions:
-        """Learn nothing."""
         return self
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        """The labels or targets."""
         return self.predicted
 
     @available_if(lambda self: self.proba is not None)
     def predict_proba(self, X: np.ndarray) -> np.ndarray | None:
-        """Probabilities of the classes."""
         return self.proba
 
     def __sklearn_tags__(self) -> Any:
@@ -471,15 +409,20 @@ def tabulate(
     candidates, parts = list(of_folds[0]), [test for _, test in folds]
     tested, sizes = np.concatenate(parts), [len(part) for part in parts]
     known: np.ndarray = target.values if classes is None else target.codes
-    known, ends = known[tested], np.cumsum(sizes)[:-1]
-    scored = []
+    known, ends, scored = known[tested], np.cumsum(sizes)[:-1], []
     for candidate in candidates:
         evidences, offsets = zip(*(fold[candidate] for fold in of_folds), strict=True)
         evidence, offset = np.concatenate(evidences), np.repeat(offsets, sizes, axis=0)
         if classes is None:
-            scored.append(_score_targets(evidence, offset, known, ends, scorer))
+            splits, units, right, temperature, *said = _score_targets(evidence, offset, known, ends)
         else:
-            scored.append(_score_classes(evidence, offset, known, ends, classes, scorer))
+            splits, units, right, temperature, *said = _score_classes(evidence, offset, known, ends, classes)
+        if scorer is not None:
+            splits = []
+            for y, predicted, *proba in zip(*(np.split(column, ends) for column in said), strict=True):
+                model = KnownPredictions(predicted, classes, *proba)
+                splits.append(float(check_scoring(model, scorer)(model, y.reshape(len(y), -1), y)))
+        scored.append((splits, units, right, temperature))
     splits, units, right, temperatures = (np.array(column) for column in zip(*scored, strict=True))
     if scorer is not None:
         return Table(candidates, splits, splits, splits, temperatures)
@@ -492,110 +435,85 @@ def tabulate(
 
 
 # Scores of a candidate: of folds; of every matrix that was left out; whether its label is right; temperature.
-Scores = tuple[list[float], np.ndarray, np.ndarray, float]
+# And for a scorer what is right, what was predicted, and of classes the probabilities.
 
 
 def _score_classes(
-    evidence: np.ndarray,
-    offset: np.ndarray,
-    codes: np.ndarray,
-    ends: np.ndarray,
-    classes: np.ndarray,
-    scorer: Any,
-) -> Scores:
-    """Score probabilities as they would be used, calibrated.
-
-    A metric that tells the classes apart well is not to lose for being overconfident, as those are that fit
-    few matrices closely.
-    """
+    evidence: np.ndarray, offset: np.ndarray, codes: np.ndarray, ends: np.ndarray, classes: np.ndarray
+) -> tuple[Any, ...]:
+    """Score probabilities as they would be used, calibrated: a metric is not to lose for overconfidence."""
     temperature, every = fit_temperature(evidence, offset, codes), np.arange(len(codes))
     posterior = log_posterior(evidence, offset, temperature)
     known = np.maximum(posterior[every, codes], np.log(LEAST_PROBABILITY))
     splits = [float(part.mean()) for part in np.split(known, ends)]
-    if scorer is not None:
-        order = order_classes(codes, len(classes))  # the first of equally probable ones is taken
-        labels = classes[order[posterior[:, order].argmax(axis=1)]]
-        columns = (np.split(column, ends) for column in (labels, np.exp(posterior), classes[codes]))
-        splits = [
-            _ask_scorer(scorer, KnownPredictions(predicted, classes, proba), y[:, None], y)
-            for predicted, proba, y in zip(*columns, strict=True)
-        ]
     tied = posterior == posterior.max(axis=1, keepdims=True)  # a label is right once, whatever their order
-    return splits, known, tied[every, codes] / tied.sum(axis=1), temperature
+    right = tied[every, codes] / tied.sum(axis=1)
+    order = order_classes(codes, len(classes))  # the first of equally probable ones is taken
+    labels = classes[order[posterior[:, order].argmax(axis=1)]]
+    return splits, known, right, temperature, classes[codes], labels, np.exp(posterior)
 
 
 def _score_targets(
-    predicted: np.ndarray, level: np.ndarray, Y: np.ndarray, ends: np.ndarray, scorer: Any
-) -> Scores:
+    predicted: np.ndarray, level: np.ndarray, Y: np.ndarray, ends: np.ndarray
+) -> tuple[Any, ...]:
     """Score every matrix by its squared error, negated, and a fold by its R2."""
     errors, spread = (np.sum((Y - of) ** 2, axis=1) for of in (predicted, level))
     parts = zip(np.split(errors, ends), np.split(spread, ends), strict=True)
     splits = [1 - float(part.sum()) / max(float(total.sum()), _TINY) for part, total in parts]
-    if scorer is not None:
-        shape = (-1,) if Y.shape[1] == 1 else Y.shape
-        columns = (np.split(values.reshape(shape), ends) for values in (predicted, Y))
-        splits = [
-            _ask_scorer(scorer, KnownPredictions(of_fold), y.reshape(len(y), -1), y)
-            for of_fold, y in zip(*columns, strict=True)
-        ]
-    return splits, -errors, -errors, 1.0
-
-
-def _ask_scorer(scorer: Any, predictions: KnownPredictions, X: np.ndarray, y: np.ndarray) -> float:
-    return float(check_scoring(predictions, scorer)(predictions, X, y))
+    shape = (-1,) if Y.shape[1] == 1 else Y.shape
+    return splits, -errors, -errors, 1.0, Y.reshape(shape), predicted.reshape(shape)
 
 
 # ---------------------------------------------------------------------------
 # The rule
 
 
-def choose(table: Table, grid: Grid, head: str, rule: str) -> Candidate:
+def choose(table: Table, head: str, rule: str) -> Candidate:
     """Choose metric and head; of several views the first alone unless all are clearly better."""
-    usual, *others = (choose_for(views, table, grid, head, rule) for views in grid.views)
+    usual, *others = (choose_for(views, table, head, rule) for views in values_of("views", table.candidates))
     return table.best(others, usual, None if rule == "best" else CLEAR_VIEWS)
 
 
-def choose_for(views: str | None, table: Table, grid: Grid, head: str, rule: str) -> Candidate:
+def choose_for(views: str | None, table: Table, head: str, rule: str) -> Candidate:
     """Choose metric and head, given the views.
 
-    The metric is chosen for class means, whose score is the least noisy, and then the number of
-    neighbors if these are wanted.  The best metric for neighbors is chosen apart, and taken where
-    it is right clearly more often: classes of several clusters have no use for their means.  In place of
-    class means it is also taken where it gives the labels clearly higher probabilities.
+    The metric is chosen for class means, whose score is the least noisy, then the number of neighbors if they
+    are wanted.  The best metric for neighbors is chosen apart, and taken where it is right clearly more often
+    (classes may have several clusters), in place of class means also where labels are clearly more probable.
     """
     limits = (CLEAR, CLEAR_LEARNED, CLEAR_OWN, CLEAR_HEAD)
     clear, clear_learned, clear_own, clear_head = (None,) * 4 if rule == "best" else limits
-    metrics = [metric for metric in grid.metrics if metric.views == views]
-    least = metrics[0]
+    here = [candidate for candidate in table.candidates if candidate.views == views]
+    least = usual_of(here)
 
     def best_of(candidates: list[Candidate], usual: Candidate) -> Candidate:
         still = [one for one in candidates if one.radius <= least.radius]
         return table.best(candidates, table.best(still, usual, clear), clear_learned)
 
-    first = best_of(metrics, least)
-    if head in ("centroid", "ridge") or not grid.numbers:
+    first = best_of([one for one in here if one.n_neighbors is None], least)
+    others = [one for one in here if one.n_neighbors is not None]
+    if head in ("centroid", "ridge") or not others:
         return first
-    number = min(grid.numbers, key=lambda k: abs(k - USUAL_NUMBER))
-    others = [metric._replace(n_neighbors=k) for metric in metrics for k in grid.numbers]
+    numbers = values_of("n_neighbors", others)
+    number = min(numbers, key=lambda k: abs(k - USUAL_NUMBER))
     second = best_of(others, least._replace(n_neighbors=number))
     if head == "neighbors":
-        by_number = [first._replace(n_neighbors=k) for k in grid.numbers]
+        by_number = [first._replace(n_neighbors=k) for k in numbers]
         first = table.best(by_number, first._replace(n_neighbors=number), clear)
         return table.best([second], first, clear_own, right=True)
     return table.best([second], table.best([second], first, clear_head, right=True), clear_head)
 
 
-def lay_out_results(table: Table, usual: Candidate, *, accuracy: bool) -> dict[str, Any]:
+def lay_out_results(table: Table, *, accuracy: bool) -> dict[str, Any]:
     """Lay the scores out as scikit-learn does, a row for each metric and head."""
+    usual = usual_of(table.candidates)
     mean = table.splits.mean(axis=1)
     gains = table.units - table.units[table.candidates.index(usual)]
     n = max(2, gains.shape[1])
-    rows = [candidate._asdict() for candidate in table.candidates]
-    if usual.views is None:
-        for row in rows:
-            del row["views"]
+    names = [name for name in Candidate._fields if name != "views" or usual.views is not None]
+    rows = [{name: getattr(candidate, name) for name in names} for candidate in table.candidates]
     columns: dict[str, Any] = {
-        f"param_{name}": np.array([row[name] for row in rows], dtype=object) for name in rows[0]
+        f"param_{name}": np.array([row[name] for row in rows], dtype=object) for name in names
     }
     columns["param_radius"] = columns["param_radius"].astype(float)
     return {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import replace
-from typing import Any, Self
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, Self, cast
 
 import numpy as np
 from scipy.special import log_softmax
@@ -21,10 +21,10 @@ from spdmetric.estimators._adaptation import (
     find_shifted_mean,
     relearn_weighting,
 )
-from spdmetric.estimators._selection import embed, split_views
+from spdmetric.estimators._selection import Whitened, embed, split_views
 from spdmetric.estimators._streaming import RandomState
-from spdmetric.estimators.cv import LogEuclideanMetricCV, MetricPredictor, Training, transform_to_numpy
-from spdmetric.estimators.heads import ClassMeans, Votes, log_posterior, order_classes
+from spdmetric.estimators.cv import LogEuclideanMetricCV, MetricPredictor, Training
+from spdmetric.estimators.heads import ClassMeans, log_posterior, order_classes
 from spdmetric.estimators.metric import LogEuclideanMetric
 from spdmetric.linalg.batch import count_features, map_views, view_columns
 from spdmetric.linalg.symmetric import Array, invsqrtm, powm
@@ -43,6 +43,7 @@ _WEIGHT = validation.optional(
 )
 
 
+@dataclass(eq=False, repr=False)
 class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
     """Classifier of SPD matrices: metric and classifier are both chosen by cross-validation.
 
@@ -63,10 +64,8 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         Number of neighbors, at most as many as there are matrices to learn from in every fold; None
         chooses among 1, 5, 11, 21, as far as the smallest class has so many matrices.
     cv : int, splitter, iterable or None, default=None
-        Folds of the choice, as in scikit-learn.  None: five stratified folds in random order, fewer for small
-        classes, twice for fewer than 200 matrices; of whole groups where there are ``groups`` or domains,
-        each of at most five left out in turn.  Of more than 2,000 matrices, or 60,000 / d if that is more, so
-        many are drawn for these folds; what is chosen is learned from all.
+        Folds of the choice, as in scikit-learn.  None: five stratified folds, of whole groups where there are
+        ``groups`` or domains; more of these at `LogEuclideanMetricCV`.
     scoring : str, callable or None, default=None
         Scorer of the choice, a name or a function of scikit-learn.  None is the mean logarithm of the
         probability of the true label, calibrated and at least 0.001.
@@ -109,63 +108,50 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
     (100, 2)
     """
 
+    metric: LogEuclideanMetric | LogEuclideanMetricCV | None = None
+    _: KW_ONLY
+    head: str = "auto"
+    n_neighbors: int | None = None
+    cv: Any = None
+    scoring: Any = None
+    class_weight: ClassWeight = None
+    n_jobs: int | None = None
+    random_state: RandomState = 0
+    verbose: bool = False
+
     _task = "classification"
-    _training: LabeledVectors | None = None  # what adapt needs of training
+    _usual_head = "centroid"
+    _training = cast("LabeledVectors | None", None)  # what adapt needs of training
     # After adapt with labels what is learned from the new matrices alone, and how much it counts.
-    _own: LogEuclideanClassifier | None = None
+    _own = cast("LogEuclideanClassifier | None", None)
     _own_share = 0.0
 
-    def __init__(
-        self,
-        metric: LogEuclideanMetric | LogEuclideanMetricCV | None = None,
-        *,
-        head: str = "auto",
-        n_neighbors: int | None = None,
-        cv: Any = None,
-        scoring: Any = None,
-        class_weight: ClassWeight = None,
-        n_jobs: int | None = None,
-        random_state: RandomState = 0,
-        verbose: bool = False,
-    ):
-        self.metric = metric
-        self.head = head
-        self.n_neighbors = n_neighbors
-        self.cv = cv
-        self.scoring = scoring
-        self.class_weight = class_weight
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def _learn_head(self, training: Training, X: Array, y: Array) -> None:
-        target = training.whitened.data.target
-        self._store(self.metric_, training.vectors, target)
-        vectors, ranks = _widen_vectors(self.metric_, training)
-        centers = _find_centers(self.metric_, training)
-        self._training = LabeledVectors(vectors, target.codes, target.weight, ranks, centers)
-
     def _store(self, metric: LogEuclideanMetricCV, vectors: np.ndarray, target: ClassTarget) -> Self:
-        """Fit the head, class means or neighbors, and set the attributes that a fit leaves behind."""
-        n_neighbors = metric.n_neighbors_
-        self.metric_, self._own = metric, None
-        self.classes_ = np.asarray(metric.classes_)
-        self.head_ = "centroid" if n_neighbors is None else "neighbors"
+        self._own, self.classes_ = None, np.asarray(metric.classes_)
         self._order = order_classes(target.codes, len(self.classes_))
-        self._head = (
-            ClassMeans.from_vectors(vectors, target)
-            if n_neighbors is None
-            else Votes.from_vectors(vectors, target, n_neighbors)
-        )
-        return self
+        return super()._store(metric, vectors, target)
+
+    def _keep_training(self, training: Training, y: Array, sample_weight: Array | None) -> None:
+        """Keep what `adapt` needs: vectors as `_widen` gives them, of twice the rank if matrices have it."""
+        (whitened, start, vectors), metric = training, self.metric_
+        stacks, target = split_views(whitened.X, start.factor), whitened.target
+        ranks = wide = list(map(len, metric.embedding_.factors))
+        if metric.embedding_.low_rank:
+            full = whitened.logs is not None  # all matrices are definite
+            most = [X.shape[1] if full else validation.smallest_rank(X) for X in stacks]
+            wide = [min(2 * m, rank) for m, rank in zip(ranks, most, strict=True)]
+        if wide != ranks:
+            point = metric.solution_.point.widened(*wide)
+            vectors = embed(whitened.X, map_views(np.matmul, point.factor, start.factor))
+        centers = _find_centers(metric, whitened, stacks)
+        both = tuple(zip(ranks, wide, strict=True))
+        self._training = LabeledVectors(vectors, target.codes, target.weight, both, centers)
 
     @one_thread
     def predict_log_proba(self, X: Array, sample_domain: Array | None = None) -> np.ndarray:
         """Logarithms of `predict_proba`."""
-        check_is_fitted(self)
-        validation.check_size(self, X)
-        vectors, head = transform_to_numpy(self.metric_, X, sample_domain), self._head
-        known = log_posterior(head.evidence(vectors), head.offset, self.metric_.temperature_)
+        vectors, head = self._transform(X, sample_domain), self._head
+        known = log_posterior(head.predict(vectors), head.offset, self.metric_.temperature_)
         if self._own is None or sample_domain is not None:  # a domain of training
             return known
         both = (1 - self._own_share) * known + self._own_share * self._own.predict_log_proba(X)
@@ -290,20 +276,22 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
                 "adapt with labels needs the vectors of the training matrices, which this model does not "
                 "hold: fit again, or adapt without y."
             )
+        adapted, counts = copy(self), np.flatnonzero(own > 0)
         metric = _widen(self.metric_.adapt(X, sample_weight), [wide for _, wide in training.ranks])
-        counts = np.flatnonzero(own > 0)
-        vectors = transform_to_numpy(metric, X, None)[counts]
+        adapted.metric_ = metric
+        vectors = adapted._transform(X, None)[counts]
         mine = LabeledVectors(vectors, codes[counts], own[counts], training.ranks)
         pooled, Q, weight = relearn_weighting(training, mine, weight, len(self.classes_))
         metric.embedding_ = replace(metric.embedding_, weighting=Q)
-        target = pooled.target(len(self.classes_))
-        adapted = copy(self)._store(metric, pooled.vectors @ Q, target)
+        adapted._store(metric, pooled.vectors, pooled.target(len(self.classes_)))
         adapted._own = self._learn_own_model(X, mine, counts)
         adapted._own_share = len(counts) / (len(counts) + WORTH[0])
         adapted.own_weight_ = weight
         return adapted
 
-    def _learn_own_model(self, X: Array, mine: LabeledVectors, counts: np.ndarray) -> Self | None:
+    def _learn_own_model(
+        self, X: Array, mine: LabeledVectors, counts: np.ndarray
+    ) -> LogEuclideanClassifier | None:
         """Learn from the labeled matrices of a new domain alone, if each class has two or more.
 
         Nothing is learned but the weighting: few matrices tell no more.
@@ -313,19 +301,13 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         own = validation.check_psd(validation.to_numpy(X), 1)[counts]
         own = own if own.ndim == 3 else own[:, : len(self.metric_.embedding_.starts)]
         rank = None if validation.is_definite(own) else validation.smallest_rank(own)
-        metric = LogEuclideanMetricCV(
-            LogEuclideanMetric(task="classification", tol=3e-2, max_iter=40),
-            radii=[0.0],
-            ranks=[rank],
-            weightings=["discriminant"],
-            head="centroid",
-        )
+        metric = LogEuclideanMetricCV(radii=[0.0], ranks=[rank], weightings=["discriminant"])
+        model = LogEuclideanClassifier(metric, head="centroid")
         try:
-            training = metric._choose_and_learn(own, self.classes_[mine.codes], mine.weight, None, None)
+            model.fit(own, self.classes_[mine.codes], mine.weight)
         except UninformativeDataError:
             return None
-        metric.n_views_ = self.metric_.n_views_  # of which it takes the first, as the other
-        model = copy(self)._store(metric, training.vectors, mine.target(len(self.classes_)))
+        model.metric_.n_views_ = self.metric_.n_views_  # of which it takes the first, as the other
         model._training = None
         return model
 
@@ -339,7 +321,7 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
             )
         X = validation.check_psd(validation.to_numpy(X), 1)
         weight, variance = validation.check_weights(sample_weight, X), head.variance * metric.temperature_
-        vectors = transform_to_numpy(metric, X, None)
+        vectors = self._transform(X, None)
         usual = training.target(len(self.classes_)).share
         share = estimate_shares(vectors, weight, head, variance, usual)
         embedding, departure = metric.embedding_, share @ training.centers
@@ -392,36 +374,14 @@ def _widen(metric: LogEuclideanMetricCV, ranks: Sequence[int]) -> LogEuclideanMe
     return wide
 
 
-def _widen_vectors(
-    metric: LogEuclideanMetricCV, training: Training
-) -> tuple[np.ndarray, tuple[tuple[int, int], ...]]:
-    """The training vectors that `_widen` gives, of twice the rank as far as the matrices have it.
-
-    And both ranks, of each view.
-    """
-    ranks, X = list(map(len, metric.embedding_.factors)), training.whitened.data.X
-    if not metric.embedding_.low_rank:
-        return training.plain, tuple(zip(ranks, ranks, strict=True))
-    stacks = split_views(X, training.start.factor)
-    most = [
-        validation.smallest_rank(one) if training.whitened.logs is None else one.shape[1] for one in stacks
-    ]
-    wide = [min(2 * m, rank) for m, rank in zip(ranks, most, strict=True)]
-    vectors = training.plain
-    if wide != ranks:
-        point = metric.solution_.point.widened(*wide)
-        vectors = embed(X, map_views(np.matmul, point.factor, training.start.factor))
-    return vectors, tuple(zip(ranks, wide, strict=True))
-
-
-def _find_centers(metric: LogEuclideanMetricCV, training: Training) -> np.ndarray | None:
+def _find_centers(
+    metric: LogEuclideanMetricCV, whitened: Whitened, stacks: list[np.ndarray]
+) -> np.ndarray | None:
     """Mean tangent vectors of the classes, (c, p), about the mean of all; None for singular matrices.
 
     They are taken at the mean of all matrices, or of the domain of each.
     """
-    embedding, whitened = metric.embedding_, training.whitened
-    logs, target = whitened.logs, whitened.data.target
-    stacks = split_views(whitened.data.X, training.start.factor)
+    embedding, logs, target = metric.embedding_, whitened.logs, whitened.target
     if logs is None and not all(map(validation.is_definite, stacks)):
         return None
     if logs is None or metric.domains_ is not None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from array_api_compat import is_dask_array
 from sklearn.base import BaseEstimator
+from sklearn.utils import Bunch
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,8 +27,9 @@ from spdmetric.estimators._fitted import (
     follow_folds,
     with_progress,
 )
-from spdmetric.estimators._selection import Candidate, Table, Whitened
+from spdmetric.estimators._selection import Candidate, Whitened
 from spdmetric.estimators._streaming import RandomState, draw_seed
+from spdmetric.estimators.heads import fit_head
 from spdmetric.estimators.metric import (
     LogEuclideanMetric,
     check_data,
@@ -52,29 +54,15 @@ CONSTRAINTS: dict[str, validation.Constraint] = {
     "head": one_of("neighbors", "centroid", "auto", "ridge"),
     "n_neighbors": optional(COUNT),
 }
+# What a fit has at hand of the matrices with weight, for a head and for `adapt`: the matrices; where the last
+# fit starts, in their coordinates; and the vectors of `transform`, (n, p), without the weighting.
+Training = tuple[Whitened, Start | ViewStarts, np.ndarray]
+
 # Candidates that may be given, the parameter of a metric that each is a value of, and its type.
 _CANDIDATES = {"radii": ("radius", float), "ranks": ("rank", int), "weightings": ("weighting", str)}
 
 
-class Path(NamedTuple):
-    """What learning does as the ball grows."""
-
-    radius: np.ndarray  # (n_radii,)
-    alignment: np.ndarray
-    distance: np.ndarray  # reached; at most the radius
-    condition: np.ndarray  # condition number of exp(S): how stretched the metric is
-
-
-class Training(NamedTuple):
-    """What the final fit has at hand of the matrices with weight, for a head and for `adapt`."""
-
-    rows: np.ndarray  # which of the matrices of `fit` these are
-    whitened: Whitened
-    vectors: np.ndarray  # (n, q), those of `transform`
-    plain: np.ndarray  # (n, p), without the weighting
-    start: Start | ViewStarts  # of the final fit, in the coordinates of the data
-
-
+@dataclass(eq=False, repr=False)
 class LogEuclideanMetricCV(FittedMetric):
     """LogEuclidean metric whose radius, rank and weighting are chosen by cross-validation.
 
@@ -143,8 +131,9 @@ class LogEuclideanMetricCV(FittedMetric):
     temperature_ : float
         Divides the log likelihoods of the head so that its probabilities agree with the labels left out; 1
         for regression targets.
-    path_ : Path
-        Alignment, distance and condition number along the radii, at the rank chosen, on all the data.
+    path_ : Bunch
+        What learning does as the ball grows, at the rank chosen, on all the data: ``radius``, ``alignment``,
+        ``distance`` reached, and ``condition`` number of the metric, which says how stretched it is.
 
     And all attributes of `LogEuclideanMetric`.
 
@@ -163,34 +152,19 @@ class LogEuclideanMetricCV(FittedMetric):
     # Groups that are routed to a splitter do not come here unless set_fit_request(groups=True) says so.
     __metadata_request__fit: ClassVar = {"groups": False}
 
-    def __init__(
-        self,
-        metric: LogEuclideanMetric | None = None,
-        *,
-        radii: Sequence[float] | None = None,
-        ranks: Sequence[int | None] | None = None,
-        weightings: Sequence[str | None] | None = None,
-        head: str = "neighbors",
-        n_neighbors: int | None = None,
-        cv: Any = None,
-        scoring: Any = None,
-        rule: str = "clear",
-        n_jobs: int | None = None,
-        random_state: RandomState = 0,
-        verbose: bool = False,
-    ):
-        self.metric = metric
-        self.radii = radii
-        self.ranks = ranks
-        self.weightings = weightings
-        self.head = head
-        self.n_neighbors = n_neighbors
-        self.cv = cv
-        self.scoring = scoring
-        self.rule = rule
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    metric: LogEuclideanMetric | None = None
+    _: KW_ONLY
+    radii: Sequence[float] | None = None
+    ranks: Sequence[int | None] | None = None
+    weightings: Sequence[str | None] | None = None
+    head: str = "neighbors"
+    n_neighbors: int | None = None
+    cv: Any = None
+    scoring: Any = None
+    rule: str = "clear"
+    n_jobs: int | None = None
+    random_state: RandomState = 0
+    verbose: bool = False
 
     @property
     def _template(self) -> LogEuclideanMetric:
@@ -242,7 +216,7 @@ class LogEuclideanMetricCV(FittedMetric):
     def _choose_and_learn(
         self, X: Array, y: Array, sample_weight: Any, groups: Any, sample_domain: Any
     ) -> Training:
-        """`fit`, and return what it has at hand of the training matrices."""
+        """`fit`, and return what it has at hand of the matrices with weight, for a head and for `adapt`."""
         metric, (radii, ranks, weightings) = self._check_parameters()
         if is_dask_array(X):
             raise ValueError(
@@ -253,34 +227,48 @@ class LogEuclideanMetricCV(FittedMetric):
         needed = 1 if ranks is None else None if None in ranks else max(ranks)
         here = read(X, slice(None)) if is_stored(X) else X  # folds are in memory
         data, classes, domains = check_data(metric, here, y, sample_weight, sample_domain, rank=needed)
-        check_head(self.head, "regression" if classes is None else "classification")
+        other, use, holds = "ridge", "centroid", "labels"
+        if classes is None:
+            other, use, holds = "centroid", "ridge", "regression targets"
+        if self.head == other:
+            raise ValueError(f"head={other!r} is not for y that holds {holds}: use head={use!r}.")
+        weighted = data.weighted
         if classes is not None:
-            check_class_sizes(classes, data.weighted.target.counts)
+            check_class_sizes(classes, weighted.target.counts)
         if groups is not None:
             groups = validation.check_groups(groups, data.shape[0])
         elif sample_domain is not None and not isinstance(self.cv, Integral):  # a number takes no groups
             groups = groups_of_domains(sample_domain, sample_weight)
         seed = self.random_state if isinstance(self.random_state, Integral) else draw_seed(self.random_state)
         folds = selection.make_folds(self.cv, data, classes, groups, int(seed))
-        rows, data = np.flatnonzero(data.target.weight > 0), data.weighted
+        data = weighted
         numbers = self._find_numbers(data, min(len(train) for train, _ in folds))
-        grid, parts = selection.make_grid(radii, ranks, weightings, numbers, data), [data]
+        candidates = selection.make_candidates(radii, ranks, weightings, numbers, data)
+        parts: dict[str | None, Data] = {None: data}
         # The first view alone stands for itself; of a single metric that is given there is nothing to choose.
-        if len(data.shape) == 4 and data.shape[1] > 1 and len(grid.metrics) > 1:
-            grid, parts = grid._replace(views=("first", "all")), [replace(data, X=data.X[:, :1]), data]
-        whitened = [selection.whiten_at_center(part, grid, metric.init) for part in parts]
+        if len(data.shape) == 4 and data.shape[1] > 1 and len(candidates) > 1 + len(numbers):
+            parts = {"first": replace(data, X=data.X[:, :1]), "all": data}
+            candidates = [candidate._replace(views=views) for views in parts for candidate in candidates]
+        whitened = {
+            views: selection.whiten_at_center(part, candidates, metric.init) for views, part in parts.items()
+        }
         quiet = copy(metric).set_params(callback=None)  # a callback may not reach other processes
         tasks = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-            delayed(selection.score_fold)(whitened, fold, grid, quiet) for fold in folds
+            delayed(selection.score_fold)(whitened, fold, candidates, quiet) for fold in folds
         )
         scores = list(follow_folds(self, tasks, "cross-validation", len(folds)))
         table = selection.tabulate(scores, folds, data.target, classes, self.scoring)
-        chosen = selection.choose(table, grid, self.head, self.rule)
+        chosen = selection.choose(table, self.head, self.rule)
         by_accuracy = self.scoring is None and classes is not None
-        self._keep_choice(table, grid.metrics[0], chosen, accuracy=by_accuracy)
+        self.cv_results_ = selection.lay_out_results(table, accuracy=by_accuracy)
+        self.best_index_ = table.candidates.index(chosen)
+        self.temperature_ = float(table.temperatures[self.best_index_])
+        self.best_params_ = self.cv_results_["params"][self.best_index_]
+        self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
+        self.n_neighbors_ = chosen.n_neighbors
         self._keep_input(data.shape, getattr(X, "view_names", None), classes, domains)
-        used = whitened[grid.views.index(chosen.views)]
-        return self._learn_chosen(used, rows, chosen, grid.radii[chosen.rank], metric)
+        radii = selection.values_of("radius", (one for one in candidates if one.rank == chosen.rank))
+        return whitened[chosen.views], *self._learn_chosen(whitened[chosen.views], chosen, radii, metric)
 
     def _find_numbers(self, data: Data, fewest: int) -> list[int]:
         """Numbers of neighbors to try, given how many matrices the smallest fold learns from."""
@@ -297,24 +285,13 @@ class LogEuclideanMetricCV(FittedMetric):
         most = min(fewest, counts[counts > 0].min())
         return [k for k in selection.NUMBERS if k <= most]
 
-    def _keep_choice(self, table: Table, usual: Candidate, chosen: Candidate, *, accuracy: bool) -> None:
-        """Set the attributes that say what was chosen, and why."""
-        self.cv_results_ = selection.lay_out_results(table, usual, accuracy=accuracy)
-        self.best_index_ = table.candidates.index(chosen)
-        self.temperature_ = float(table.temperatures[self.best_index_])
-        self.best_params_ = self.cv_results_["params"][self.best_index_]
-        self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
-        self.n_neighbors_ = chosen.n_neighbors
-
     def _learn_chosen(
-        self,
-        whitened: Whitened,
-        rows: np.ndarray,
-        chosen: Candidate,
-        radii: list[float],
-        metric: LogEuclideanMetric,
-    ) -> Training:
-        """Learn the chosen metric on all matrices, from the center that the folds have used."""
+        self, whitened: Whitened, chosen: Candidate, radii: list[float], metric: LogEuclideanMetric
+    ) -> tuple[Start | ViewStarts, np.ndarray]:
+        """Learn the chosen metric on all matrices, from the center that the folds have used.
+
+        Returns where it starts, in the coordinates of the data, and the vectors without the weighting.
+        """
         problem = whitened.find_problem(slice(None), chosen.rank, metric, searched=radii != [0.0])
         solutions = solve_path(problem, radii, metric, metric._report)
         solution = solutions[radii.index(chosen.radius)]
@@ -323,17 +300,16 @@ class LogEuclideanMetricCV(FittedMetric):
         placed = start if whitened.center is None else start.placed_at(whitened.center)
         self._keep(placed, solution, weighting)
         points = [solution.point for solution in solutions]
-        self.path_ = Path(
+        self.path_ = Bunch(
             radius=np.array(radii, dtype=float),
             alignment=np.array([1 - solution.value for solution in solutions]),
             distance=np.array([np.linalg.norm(p.S) for p in points]) / np.sqrt(len(self.embedding_.starts)),
             condition=np.exp([point.spread for point in points]),
         )
-        plain = vectors = solution.evaluation.vectors
-        if chosen.rank is None:
-            plain = self.embedding_.turn(vectors)
-        vectors = plain if weighting is None else vectors @ weighting.directions
-        return Training(rows, whitened, vectors, plain, problem.start)
+        vectors = solution.evaluation.vectors
+        if chosen.rank is None and chosen.radius > 0:  # at the center the frame is the identity
+            vectors = self.embedding_.turn(vectors)
+        return start, vectors
 
     def _check_parameters(self) -> tuple[LogEuclideanMetric, tuple[list[Any] | None, ...]]:
         """Check the parameters; return the metric to learn; radii, ranks and weightings that are given."""
@@ -360,16 +336,6 @@ class LogEuclideanMetricCV(FittedMetric):
                 check_parameters(copy(metric).set_params(**{parameter: value}))
             given[name] = [None if value is None else kind(value) for value in values]
         return metric, tuple(given.values())
-
-
-def check_head(head: str, task: str) -> None:
-    """Refuse the head of the other task."""
-    other, use, holds = {
-        "classification": ("ridge", "centroid", "labels"),
-        "regression": ("centroid", "ridge", "regression targets"),
-    }[task]
-    if head == other:
-        raise ValueError(f"head={head!r} is not for y that holds {holds}: use head={use!r}.")
 
 
 def check_class_sizes(classes: np.ndarray, counts: np.ndarray) -> None:
@@ -425,20 +391,14 @@ def set_nested(estimator: BaseEstimator, name: str, value: object) -> bool:
 # -- What classifier and regressor share --------------------------------------
 
 
-def transform_to_numpy(metric: FittedMetric, X: Array, sample_domain: Array | None) -> np.ndarray:
-    """Vectors of a metric in float64, wherever the matrices are."""
-    return np.asarray(validation.to_numpy(metric.transform(X, sample_domain)), dtype=np.float64)
-
-
 class MetricPredictor(StackEstimator, CallbackSupportMixin):
     """A chosen metric with a head behind it."""
 
     __metadata_request__fit: ClassVar = {"groups": False}  # as above
     _task: ClassVar[str]
+    _usual_head: ClassVar[str]  # what the head is called if it is not neighbors
 
     metric: LogEuclideanMetric | LogEuclideanMetricCV | None
-    head: str
-    metric_: LogEuclideanMetricCV
 
     @one_thread
     def fit(
@@ -472,13 +432,22 @@ class MetricPredictor(StackEstimator, CallbackSupportMixin):
         """
         metric = self._prepare_metric()
         training = metric._choose_and_learn(X, y, sample_weight, groups, sample_domain)
+        whitened, _, vectors = training
+        self._store(metric, vectors, whitened.target)
+        self._keep_training(training, y, sample_weight)
+        return self
+
+    def _store(self, metric: LogEuclideanMetricCV, vectors: np.ndarray, target: Any) -> Self:
+        """Set metric and head, given vectors without the weighting and what they should tell."""
+        Q, number = metric.embedding_.weighting, metric.n_neighbors_
         self.metric_, self.n_features_in_ = metric, metric.n_features_in_
-        self._learn_head(training, X, y)
+        self.head_ = self._usual_head if number is None else "neighbors"
+        self._head = fit_head(vectors if Q is None else vectors @ Q, target, number)
         return self
 
     @abstractmethod
-    def _learn_head(self, training: Training, X: Array, y: Array) -> None:
-        """Fit the head to the vectors of the matrices with weight."""
+    def _keep_training(self, training: Training, y: Array, sample_weight: Array | None) -> None:
+        """Keep what else is needed of the matrices with weight."""
 
     def _prepare_metric(self) -> LogEuclideanMetricCV:
         """What ``metric`` says to try, with this estimator's own parameters."""
@@ -497,11 +466,10 @@ class MetricPredictor(StackEstimator, CallbackSupportMixin):
             raise ValueError(
                 f"metric has task={template.task!r}, and {type(self).__name__} is for {self._task}."
             )
-        own = self.get_params(deep=False)
-        shared = {"task": self._task, "class_weight": own.pop("class_weight", template.class_weight)}
-        own["metric"] = LogEuclideanMetric(**{**template.get_params(deep=False), **shared})
-        metric = LogEuclideanMetricCV(**{**metric.get_params(deep=False), **own})
-        check_head(self.head, self._task)
+        own, of_template = self.get_params(deep=False), template.get_params(deep=False)
+        of_template |= {"task": self._task, "class_weight": own.pop("class_weight", template.class_weight)}
+        own["metric"] = LogEuclideanMetric(**of_template)
+        metric = LogEuclideanMetricCV(**metric.get_params(deep=False) | own)
         if watching := getattr(self, "_skl_callbacks", None):  # those of scikit-learn follow the choice
             metric.set_callbacks(*watching)
         return metric
@@ -511,6 +479,12 @@ class MetricPredictor(StackEstimator, CallbackSupportMixin):
         check_is_fitted(self)
         validation.check_size(self, X)
         return self._carry(lambda metric: metric.partial_adapt(X, sample_weight))
+
+    def _transform(self, X: Array, sample_domain: Array | None) -> np.ndarray:
+        """Check that it is fitted, and return vectors in float64, wherever the matrices are."""
+        check_is_fitted(self)
+        validation.check_size(self, X)
+        return np.asarray(validation.to_numpy(self.metric_.transform(X, sample_domain)), dtype=np.float64)
 
     def _carry(self, carry: Callable[[LogEuclideanMetricCV], LogEuclideanMetricCV]) -> Self:
         """A copy whose metric is that of another session."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.spatial import cKDTree
 from scipy.special import chdtrc, log_softmax, softmax
 
-from spdmetric.objectives.data import ClassTarget, RegressionTarget
+from spdmetric.objectives.data import ClassTarget, RegressionTarget, Target
 from spdmetric.objectives.weighting import discriminant_weighting
 
 _TINY = float(np.finfo(np.float64).tiny)
@@ -30,10 +30,9 @@ _BY_CHANCE = 0.01  # p-value from which classes count as equally frequent
 class ClassMeans(NamedTuple):
     """Normal distributions around the class means, all of one variance in every direction.
 
-    After a discriminant weighting, whose errors are alike in every direction, it is linear discriminant
-    analysis with the penalty of the weighting.  The unit of the variance is that of all vectors, and its
-    share that is within the classes is left to the temperature: a weighting that fits few matrices closely
-    leaves no spread within the classes of the matrices it was learned on.
+    After a discriminant weighting it is linear discriminant analysis with the penalty of the weighting.  The
+    variance is that of all vectors, and its share within the classes is left to the temperature: a weighting
+    that fits few matrices closely leaves none in the classes that it was learned on.
     """
 
     means: np.ndarray  # (c, q)
@@ -42,17 +41,22 @@ class ClassMeans(NamedTuple):
 
     @classmethod
     def from_vectors(cls, vectors: np.ndarray, target: ClassTarget) -> ClassMeans:
-        weight = target.weight
-        total = target.share * weight.sum()
+        weight, share = target.weight, target.share
+        total = share * weight.sum()
         means = (weight[:, None] * target.uncentered).T @ vectors / np.maximum(total, _TINY)[:, None]
-        share = weight / weight.sum()
-        spread = share @ (vectors - share @ vectors) ** 2
-        variance = float(spread.mean())  # zero where all vectors are the same, and so are the means
-        variance = variance if variance > _TINY else 1.0
+        weight = weight / weight.sum()
+        variance = float((weight @ (vectors - weight @ vectors) ** 2).mean())
+        variance = variance if variance > _TINY else 1.0  # all vectors are the same, and so are the means
+        # Classes are equal where chance alone would make so many matrices of equal ones as unequal: shares by
+        # chance would decide where the vectors tell little, which is when few matrices are all there is.
+        present = share > 0
+        equal = present / np.count_nonzero(present)
+        statistic = len(weight) * np.sum((share - equal)[present] ** 2 / equal[present])  # Pearson's
+        by_chance = chdtrc(np.count_nonzero(present) - 1, statistic)
         with np.errstate(divide="ignore"):
-            return cls(means, variance, np.log(_find_prior(target.share, len(weight))))
+            return cls(means, variance, np.log(equal if by_chance > _BY_CHANCE else share))
 
-    def evidence(self, vectors: np.ndarray) -> np.ndarray:
+    def predict(self, vectors: np.ndarray) -> np.ndarray:
         """Log likelihood of every class but for a constant, (n, c)."""
         center = self.means.mean(axis=0)  # taken out first, which keeps digits
         one, other = vectors - center, self.means - center
@@ -60,48 +64,11 @@ class ClassMeans(NamedTuple):
         return -np.maximum(squares - 2 * one @ other.T, 0.0) / (2 * self.variance)
 
 
-def _find_prior(share: np.ndarray, n: int) -> np.ndarray:
-    """Shares of the classes, equal where chance alone would make n matrices of equal classes as unequal.
-
-    Where the vectors tell little, which is when few matrices are all there is, unequal shares by chance would
-    decide in place of them.
-    """
-    present = share > 0
-    equal = present / np.count_nonzero(present)
-    statistic = n * np.sum((share - equal)[present] ** 2 / equal[present])  # Pearson's
-    by_chance = chdtrc(np.count_nonzero(present) - 1, statistic)
-    return np.where(present, equal if by_chance > _BY_CHANCE else share, 0.0)
-
-
 def order_classes(codes: np.ndarray, n_classes: int) -> np.ndarray:
     """Classes in the order in which they come, absent ones last, (c,): ties hang on no names."""
     first = np.full(n_classes, len(codes))
     np.minimum.at(first, codes, np.arange(len(codes)))
     return np.argsort(first, kind="stable")
-
-
-class Votes(NamedTuple):
-    """Votes of the nearest training vectors, each by its weight."""
-
-    vectors: np.ndarray  # (n, q)
-    votes: np.ndarray  # (n, c), the weight of each, of mean 1, in the column of its class
-    n_neighbors: int
-    offset: float = 0.0  # of the evidence: the votes hold the prior
-
-    @classmethod
-    def from_vectors(cls, vectors: np.ndarray, target: ClassTarget, n_neighbors: int) -> Votes:
-        weight = target.weight / target.weight.mean()
-        return cls(vectors, weight[:, None] * target.uncentered, n_neighbors)
-
-    def evidence(self, vectors: np.ndarray) -> np.ndarray:
-        """Log share of the votes, (n, c)."""
-        return self.evidence_by_number(vectors, [self.n_neighbors])[0]
-
-    def evidence_by_number(self, vectors: np.ndarray, numbers: Sequence[int]) -> list[np.ndarray]:
-        """The same for several numbers of neighbors, from one search."""
-        nearest = find_nearest(vectors, self.vectors, max(numbers))
-        votes = [_PRIOR_VOTES + self.votes[nearest[:, :k]].sum(axis=1) for k in numbers]
-        return [np.log(of_k / of_k.sum(axis=1, keepdims=True)) for of_k in votes]
 
 
 def log_posterior(evidence: np.ndarray, offset: np.ndarray | float, temperature: float = 1.0) -> np.ndarray:
@@ -114,13 +81,6 @@ def fit_temperature(evidence: np.ndarray, offset: np.ndarray, codes: np.ndarray)
 
     Labels are taken to be right with probability (n + 1) / (n + 2), as in [Platt1999]_, which keeps it
     finite where all are right.  ``offset`` has a row for each matrix: folds differ.
-
-    References
-    ----------
-    .. [Guo2017] C. Guo, G. Pleiss, Y. Sun and K. Weinberger, "On Calibration of Modern Neural Networks",
-       ICML, 2017.
-    .. [Platt1999] J. Platt, "Probabilistic outputs for support vector machines and comparisons to regularized
-       likelihood methods", Advances in Large Margin Classifiers, 1999.
     """
     n, c = evidence.shape
     target = np.full((n, c), 1 / ((n + 2) * (c - 1)))
@@ -140,14 +100,14 @@ def fit_temperature(evidence: np.ndarray, offset: np.ndarray, codes: np.ndarray)
     return unit / float(np.exp(brentq(slope, low, high) if slope(high) > 0 else high))
 
 
-# -- Regression targets -------------------------------------------------------
+# -- Regression targets, and neighbors -----------------------------------------
 
 
 class Ridge(NamedTuple):
     """Ridge regression: directions of a weighting, least squares on them."""
 
     center: np.ndarray  # (p,), mean of the training vectors
-    level: np.ndarray  # (q,), mean of the targets
+    offset: np.ndarray  # (q,), mean of the targets
     slopes: np.ndarray  # (p, q)
 
     @classmethod
@@ -159,30 +119,47 @@ class Ridge(NamedTuple):
 
     def predict(self, vectors: np.ndarray) -> np.ndarray:
         """Targets of new vectors, (n, q)."""
-        return self.level + (vectors - self.center) @ self.slopes
+        return self.offset + (vectors - self.center) @ self.slopes
 
 
-class NeighborMeans(NamedTuple):
-    """Means over the nearest training vectors, each by its weight."""
+class Neighbors(NamedTuple):
+    """The nearest training vectors, each by its weight: votes for classes, or means of targets."""
 
     vectors: np.ndarray  # (n, p)
-    Y: np.ndarray  # (n, q)
-    weight: np.ndarray  # (n,)
+    values: np.ndarray  # (n, q), indicators of the classes, or targets
+    weight: np.ndarray  # (n,), for classes of mean 1
     n_neighbors: int
-
-    @classmethod
-    def from_vectors(cls, vectors: np.ndarray, target: RegressionTarget, n_neighbors: int) -> NeighborMeans:
-        return cls(vectors, target.values, target.weight, n_neighbors)
+    offset: np.ndarray  # (q,): of classes nothing, as the votes hold the prior; or the mean of the targets
+    vote: bool
 
     def predict(self, vectors: np.ndarray) -> np.ndarray:
-        """Targets of new vectors, (n, q)."""
+        """Log shares of the votes of new vectors, or their targets, (n, q)."""
         return self.predict_by_number(vectors, [self.n_neighbors])[0]
 
     def predict_by_number(self, vectors: np.ndarray, numbers: Sequence[int]) -> list[np.ndarray]:
         """The same for several numbers of neighbors, from one search."""
-        nearest, w = find_nearest(vectors, self.vectors, max(numbers)), self.weight
-        parts = [nearest[:, :k] for k in numbers]
-        return [np.einsum("nk,nkq->nq", w[p], self.Y[p]) / w[p].sum(axis=1, keepdims=True) for p in parts]
+        nearest, found = find_nearest(vectors, self.vectors, max(numbers)), []
+        for near in (nearest[:, :k] for k in numbers):
+            weight = self.weight[near]
+            sums = np.einsum("nk,nkq->nq", weight, self.values[near])
+            if self.vote:
+                votes = _PRIOR_VOTES + sums
+                found.append(np.log(votes / votes.sum(axis=1, keepdims=True)))
+            else:
+                found.append(sums / weight.sum(axis=1, keepdims=True))
+        return found
+
+
+def fit_head(vectors: np.ndarray, target: Target, n_neighbors: int | None = None) -> Any:
+    """Fit neighbors, or where there is no number of them class means or ridge regression."""
+    if isinstance(target, RegressionTarget):
+        if n_neighbors is None:
+            return Ridge.from_vectors(vectors, target)
+        return Neighbors(vectors, target.values, target.weight, n_neighbors, target.mean, vote=False)
+    if n_neighbors is None:
+        return ClassMeans.from_vectors(vectors, target)
+    weight, offset = target.weight / target.weight.mean(), np.zeros(len(target.counts))
+    return Neighbors(vectors, target.uncentered, weight, n_neighbors, offset, vote=True)
 
 
 # -- Distances ----------------------------------------------------------------
@@ -190,19 +167,26 @@ class NeighborMeans(NamedTuple):
 
 def find_nearest(new: np.ndarray, known: np.ndarray, k: int) -> np.ndarray:
     """Indices of the k nearest known vectors, nearest first, (n, k); the first of equally near ones."""
-    few_entries, many_pairs = known.shape[1] <= _LARGEST_TREE, len(new) * len(known) >= _SMALLEST_TREE
-    by_tree = few_entries and many_pairs and k < len(known)
-    return _find_by_tree(new, known, k) if by_tree else _find_among_all(new, known, k)
+    if known.shape[1] > _LARGEST_TREE or len(new) * len(known) < _SMALLEST_TREE or k == len(known):
+        return _find_among_all(new, known, k)
+    # A tree does not say which of several at the same distance it gives: these are looked up.
+    distances, near = cKDTree(known).query(new, k + 1)
+    tied = np.flatnonzero((distances[:, 1:] == distances[:, :-1]).any(axis=1))
+    found = near[:, :k]
+    found[tied] = _find_among_all(new[tied], known, k)
+    return found
 
 
 def _find_among_all(new: np.ndarray, known: np.ndarray, k: int) -> np.ndarray:
     """By the distances of all pairs: squared, and less the square of the new vector, they are one product."""
-    center = known.mean(axis=0)  # without it digits would be lost
-    new, known = new - center, known - center
-    left = np.column_stack([new, np.ones(len(new))])
-    right = np.column_stack([-2 * known, np.sum(known**2, axis=1)]).T
+    center, p = known.mean(axis=0), known.shape[1]  # without it digits would be lost
+    left, right = np.ones((len(new), p + 1)), np.empty((len(known), p + 1))
+    np.subtract(new, center, out=left[:, :p])
+    np.subtract(known, center, out=right[:, :p])
+    right[:, p] = np.einsum("ij,ij->i", right[:, :p], right[:, :p])
+    right[:, :p] *= -2
     size = max(1, _PAIRS_AT_A_TIME // len(known))
-    parts = [_smallest(left[first : first + size] @ right, k) for first in range(0, len(new), size)]
+    parts = [_smallest(left[first : first + size] @ right.T, k) for first in range(0, len(new), size)]
     return np.concatenate(parts) if parts else np.empty((0, k), dtype=np.intp)
 
 
@@ -221,12 +205,3 @@ def _smallest(rows: np.ndarray, k: int) -> np.ndarray:
     order = np.lexsort((rows.reshape(-1)[near], row))  # stable
     first = np.searchsorted(row, np.arange(n))
     return column[order[first[:, None] + np.arange(k)]]
-
-
-def _find_by_tree(new: np.ndarray, known: np.ndarray, k: int) -> np.ndarray:
-    """By a tree, which does not say which of several at the same distance it gives: these are looked up."""
-    distances, near = cKDTree(known).query(new, k + 1)
-    tied = np.flatnonzero((distances[:, 1:] == distances[:, :-1]).any(axis=1))
-    found = near[:, :k]
-    found[tied] = _find_among_all(new[tied], known, k)
-    return found

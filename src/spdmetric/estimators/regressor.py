@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -10,14 +11,14 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from spdmetric.estimators._streaming import RandomState
-from spdmetric.estimators.cv import LogEuclideanMetricCV, MetricPredictor, Training, transform_to_numpy
-from spdmetric.estimators.heads import NeighborMeans, Ridge
+from spdmetric.estimators.cv import LogEuclideanMetricCV, MetricPredictor, Training
 from spdmetric.estimators.metric import LogEuclideanMetric
 from spdmetric.linalg.symmetric import Array
 from spdmetric.objectives.data import check_values
 from spdmetric.validation import check_size, check_weights
 
 
+@dataclass(eq=False, repr=False)
 class LogEuclideanRegressor(RegressorMixin, MetricPredictor):
     """Regression on SPD matrices: metric and regressor are both chosen by cross-validation.
 
@@ -38,10 +39,8 @@ class LogEuclideanRegressor(RegressorMixin, MetricPredictor):
         Number of neighbors, at most as many as there are matrices to learn from in every fold; None
         chooses among 1, 5, 11, 21.
     cv : int, splitter, iterable or None, default=None
-        Folds of the choice, as in scikit-learn.  None: five folds with values of all sizes in each, twice for
-        fewer than 200 matrices; of whole groups where there are ``groups`` or domains, each of at most five
-        left out in turn.  Of more than 2,000 matrices, or 60,000 / d if that is more, so many are drawn for
-        these folds; what is chosen is learned from all.
+        Folds of the choice, as in scikit-learn.  None: five folds with values of all sizes in each, of whole
+        groups where there are ``groups`` or domains; more of these at `LogEuclideanMetricCV`.
     scoring : str, callable or None, default=None
         Scorer of the choice, a name or a function of scikit-learn; targets are given to it about their mean,
         in units of their spread.  None is R².
@@ -71,46 +70,27 @@ class LogEuclideanRegressor(RegressorMixin, MetricPredictor):
     True
     """
 
+    metric: LogEuclideanMetric | LogEuclideanMetricCV | None = None
+    _: KW_ONLY
+    head: str = "auto"
+    n_neighbors: int | None = None
+    cv: Any = None
+    scoring: Any = None
+    n_jobs: int | None = None
+    random_state: RandomState = 0
+    verbose: bool = False
+
     _task = "regression"
+    _usual_head = "ridge"
 
-    def __init__(
-        self,
-        metric: LogEuclideanMetric | LogEuclideanMetricCV | None = None,
-        *,
-        head: str = "auto",
-        n_neighbors: int | None = None,
-        cv: Any = None,
-        scoring: Any = None,
-        n_jobs: int | None = None,
-        random_state: RandomState = 0,
-        verbose: bool = False,
-    ):
-        self.metric = metric
-        self.head = head
-        self.n_neighbors = n_neighbors
-        self.cv = cv
-        self.scoring = scoring
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def _learn_head(self, training: Training, X: Array, y: Array) -> None:
-        target, number = training.whitened.data.target, self.metric_.n_neighbors_
-        self._unstandardize(check_values(X, y)[training.rows], target.values)
+    def _keep_training(self, training: Training, y: Array, sample_weight: Array | None) -> None:
+        """Keep level and spread of the targets, which the head was learned without."""
+        values = check_values(y, y)
+        values = values[check_weights(sample_weight, values, scaled=True) > 0]
+        Y = training[0].target.values  # in units of their spread, about their mean
+        self._scale = np.ptp(values, axis=0) / np.ptp(Y, axis=0)
+        self._level = values.min(axis=0) - self._scale * Y.min(axis=0)
         self._one_output = np.ndim(y) == 1
-        self.head_ = "ridge" if number is None else "neighbors"
-        self._head: Ridge | NeighborMeans = (
-            Ridge.from_vectors(training.vectors, target)
-            if number is None
-            else NeighborMeans.from_vectors(training.vectors, target, number)
-        )
-
-    def _unstandardize(self, values: np.ndarray, Y: np.ndarray) -> None:
-        """Store level and spread of the targets, which Y, (n, q), was learned without."""
-        low, high, outputs = Y.argmin(axis=0), Y.argmax(axis=0), np.arange(Y.shape[1])
-        least, most = Y[low, outputs], Y[high, outputs]
-        self._scale = (values[high, outputs] - values[low, outputs]) / (most - least)
-        self._level = values[low, outputs] - self._scale * least
 
     def predict(self, X: Array, sample_domain: Array | None = None) -> np.ndarray:
         """Regression targets of matrices.
@@ -128,10 +108,8 @@ class LogEuclideanRegressor(RegressorMixin, MetricPredictor):
         y : ndarray of shape (n_matrices,) or (n_matrices, n_outputs)
             As in `fit`.
         """
-        check_is_fitted(self)
-        check_size(self, X)
-        Y = self._head.predict(transform_to_numpy(self.metric_, X, sample_domain))
-        Y = self._level + self._scale * Y
+        vectors = self._transform(X, sample_domain)
+        Y = self._level + self._scale * self._head.predict(vectors)
         return Y[:, 0] if self._one_output else Y
 
     def score(

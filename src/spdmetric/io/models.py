@@ -31,13 +31,11 @@ TRUSTED = frozenset(
     {
         "spdmetric.estimators.metric.LogEuclideanMetric",
         "spdmetric.estimators.cv.LogEuclideanMetricCV",
-        "spdmetric.estimators.cv.Path",
         "spdmetric.estimators.classifier.LogEuclideanClassifier",
         "spdmetric.estimators.regressor.LogEuclideanRegressor",
         "spdmetric.estimators.heads.ClassMeans",
-        "spdmetric.estimators.heads.Votes",
         "spdmetric.estimators.heads.Ridge",
-        "spdmetric.estimators.heads.NeighborMeans",
+        "spdmetric.estimators.heads.Neighbors",
         "spdmetric.estimators.embedding.Embedding",
         "spdmetric.objectives.start.Start",
         "spdmetric.estimators._adaptation.LabeledVectors",
@@ -60,10 +58,11 @@ TRUSTED = frozenset(
         "pyriemann.spatialfilters.CSP",
         "pyriemann.tangentspace.FGDA",
         "pyriemann.tangentspace.TangentSpace",
-        # Of nearest neighbors.
+        # Of a choice, and of nearest neighbors.
         "sklearn.metrics._dist_metrics.EuclideanDistance64",
         "sklearn.neighbors._ball_tree.BallTree",
         "sklearn.neighbors._kd_tree.KDTree",
+        "sklearn.utils._bunch.Bunch",
     }
 )
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "pyriemann", "skops")
