@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import replace
 from typing import Any, Self, cast
 
 import numpy as np
@@ -43,7 +43,6 @@ _WEIGHT = validation.optional(
 )
 
 
-@dataclass(eq=False, repr=False)
 class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
     """Classifier of SPD matrices: metric and classifier are both chosen by cross-validation.
 
@@ -108,16 +107,28 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
     (100, 2)
     """
 
-    metric: LogEuclideanMetric | LogEuclideanMetricCV | None = None
-    _: KW_ONLY
-    head: str = "auto"
-    n_neighbors: int | None = None
-    cv: Any = None
-    scoring: Any = None
-    class_weight: ClassWeight = None
-    n_jobs: int | None = None
-    random_state: RandomState = 0
-    verbose: bool = False
+    def __init__(
+        self,
+        metric: LogEuclideanMetric | LogEuclideanMetricCV | None = None,
+        *,
+        head: str = "auto",
+        n_neighbors: int | None = None,
+        cv: Any = None,
+        scoring: Any = None,
+        class_weight: ClassWeight = None,
+        n_jobs: int | None = None,
+        random_state: RandomState = 0,
+        verbose: bool = False,
+    ):
+        self.metric = metric
+        self.head = head
+        self.n_neighbors = n_neighbors
+        self.cv = cv
+        self.scoring = scoring
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
 
     _task = "classification"
     _usual_head = "centroid"

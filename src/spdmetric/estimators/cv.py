@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -62,7 +62,6 @@ Training = tuple[Whitened, Start | ViewStarts, np.ndarray]
 _CANDIDATES = {"radii": ("radius", float), "ranks": ("rank", int), "weightings": ("weighting", str)}
 
 
-@dataclass(eq=False, repr=False)
 class LogEuclideanMetricCV(FittedMetric):
     """LogEuclidean metric whose radius, rank and weighting are chosen by cross-validation.
 
@@ -152,19 +151,34 @@ class LogEuclideanMetricCV(FittedMetric):
     # Groups that are routed to a splitter do not come here unless set_fit_request(groups=True) says so.
     __metadata_request__fit: ClassVar = {"groups": False}
 
-    metric: LogEuclideanMetric | None = None
-    _: KW_ONLY
-    radii: Sequence[float] | None = None
-    ranks: Sequence[int | None] | None = None
-    weightings: Sequence[str | None] | None = None
-    head: str = "neighbors"
-    n_neighbors: int | None = None
-    cv: Any = None
-    scoring: Any = None
-    rule: str = "clear"
-    n_jobs: int | None = None
-    random_state: RandomState = 0
-    verbose: bool = False
+    def __init__(
+        self,
+        metric: LogEuclideanMetric | None = None,
+        *,
+        radii: Sequence[float] | None = None,
+        ranks: Sequence[int | None] | None = None,
+        weightings: Sequence[str | None] | None = None,
+        head: str = "neighbors",
+        n_neighbors: int | None = None,
+        cv: Any = None,
+        scoring: Any = None,
+        rule: str = "clear",
+        n_jobs: int | None = None,
+        random_state: RandomState = 0,
+        verbose: bool = False,
+    ):
+        self.metric = metric
+        self.radii = radii
+        self.ranks = ranks
+        self.weightings = weightings
+        self.head = head
+        self.n_neighbors = n_neighbors
+        self.cv = cv
+        self.scoring = scoring
+        self.rule = rule
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
 
     @property
     def _template(self) -> LogEuclideanMetric:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -18,7 +17,6 @@ from spdmetric.objectives.data import check_values
 from spdmetric.validation import check_size, check_weights
 
 
-@dataclass(eq=False, repr=False)
 class LogEuclideanRegressor(RegressorMixin, MetricPredictor):
     """Regression on SPD matrices: metric and regressor are both chosen by cross-validation.
 
@@ -70,15 +68,26 @@ class LogEuclideanRegressor(RegressorMixin, MetricPredictor):
     True
     """
 
-    metric: LogEuclideanMetric | LogEuclideanMetricCV | None = None
-    _: KW_ONLY
-    head: str = "auto"
-    n_neighbors: int | None = None
-    cv: Any = None
-    scoring: Any = None
-    n_jobs: int | None = None
-    random_state: RandomState = 0
-    verbose: bool = False
+    def __init__(
+        self,
+        metric: LogEuclideanMetric | LogEuclideanMetricCV | None = None,
+        *,
+        head: str = "auto",
+        n_neighbors: int | None = None,
+        cv: Any = None,
+        scoring: Any = None,
+        n_jobs: int | None = None,
+        random_state: RandomState = 0,
+        verbose: bool = False,
+    ):
+        self.metric = metric
+        self.head = head
+        self.n_neighbors = n_neighbors
+        self.cv = cv
+        self.scoring = scoring
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
 
     _task = "regression"
     _usual_head = "ridge"
