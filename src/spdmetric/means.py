@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from math import isqrt
 from operator import truediv
 from typing import Any, NamedTuple
 
@@ -31,7 +32,6 @@ from spdmetric.linalg.symmetric import (
     powm,
     spectrum,
     symmetrize,
-    triangular_root,
     ucothu,
     unvech,
     vech,
@@ -148,6 +148,10 @@ def average_riemann(
     J = unvech(_traceless(detached(rows[p : 2 * p])))
     guess = _guess_hessian(unvech(detached(rows[:p])) - J @ J)
     here, secants, rate = MeanLog.from_rows(rows[p:], frame), Secants(), 1.0
+
+    def look(frame: Frame) -> MeanLog:
+        return MeanLog.from_rows(average(partial(_log_and_curvature, factor=frame.factor, n=n)), frame)
+
     for _ in range(max_iter):
         step = secants.solve(here.J, here.curvature, guess)
         frame = here.frame.move(step)
@@ -155,12 +159,11 @@ def average_riemann(
         floor = d * _EPS * (here.condition + condition)
         if min(rate, 1.0) * here.length <= max(tol, floor):
             return frame.root @ frame.root.mT
-        there = MeanLog.from_rows(average(partial(_log_and_curvature, factor=frame.factor, n=n)), frame)
+        there = look(frame)
         if there.length < here.length:
             secants.learn(detached(step), detached(here.J - there.J))
         else:  # the secants have misled: forget them, and take a step that cannot be too long
-            secants, frame = Secants(), here.frame.move(here.J * (2 / (1 + here.bound)))
-            there = MeanLog.from_rows(average(partial(_log_and_curvature, factor=frame.factor, n=n)), frame)
+            secants, there = Secants(), look(here.frame.move(here.J * (2 / (1 + here.bound))))
         rate, here = there.length / here.length, there
     warn_at_caller(
         f"The Riemannian mean stopped after {max_iter} iterations with a gradient of length "
@@ -379,5 +382,5 @@ def _unit_trace(d: int) -> np.ndarray:
 
 def _traceless(vectors: Array) -> Array:
     """Vectors of matrices without their traces, (..., p)."""
-    trace = like(_unit_trace(triangular_root(vectors.shape[-1])), vectors)
+    trace = like(_unit_trace(isqrt(2 * vectors.shape[-1])), vectors)  # p is d (d + 1) / 2
     return vectors - (vectors @ trace)[..., None] * trace

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from math import prod
 from numbers import Integral
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,7 +37,7 @@ from spdmetric.linalg.batch import Factor, Views, count_features, make_stack, ma
 from spdmetric.linalg.hermitian import fill_matrices
 from spdmetric.linalg.symmetric import Array, Moments, Summary, compute_moments
 from spdmetric.linalg.threads import threads
-from spdmetric.objectives.data import ClassTarget, Data, Part, Rows, Target, row_chunks, take_view, whiten
+from spdmetric.objectives.data import ClassTarget, Data, Rows, Target, row_chunks, take_view, whiten
 from spdmetric.objectives.start import Start, ViewStarts, class_directions, find_start
 from spdmetric.objectives.weighting import discriminant_weighting
 from spdmetric.validation import smallest_rank
@@ -243,13 +244,11 @@ class TangentData(Data):
 
     vectors: np.ndarray = field(kw_only=True)  # (n, p)
 
-    def decompose(self, W: Factor, *, gram: bool) -> tuple[Moments, Summary, list[Part]]:
+    def decompose(self, W: Factor, *, gram: bool) -> tuple[Moments, Summary, list[Any]]:
         """Moments of the vectors, in one chunk."""
         Y, weight = self.target.Y, self.target.weight[:, None]
-        nothing: Any = None  # is asked of a decomposition
-        part = Part(nothing, self.vectors, slice(0, len(Y)), self.target)
         moments = compute_moments(self.vectors, Y, weight, gram=gram)
-        return moments, Summary.from_moments(moments), [part]
+        return moments, Summary.from_moments(moments), [SimpleNamespace(features=self.vectors)]
 
 
 class Whitened(NamedTuple):
@@ -279,7 +278,7 @@ class Whitened(NamedTuple):
         else:
             start = self._start_at_identity(data)
             if not searched and metric.kernel == "linear":
-                data = TangentData(data.X, data.target, vectors=logs)
+                data = TangentData(data.X, data.target, rows=[slice(0, len(logs))], vectors=logs)
         whitened = logs is not None
         return find_problem(data, start, rank, kernel=metric.kernel, gamma=metric.gamma, whitened=whitened)
 

@@ -21,6 +21,7 @@ from spdmetric.linalg.hermitian import fold, to_complex, to_real, unfold
 from spdmetric.linalg.symmetric import (
     Moments,
     Spectrum,
+    compute_cotangents,
     compute_moments,
     is_complex,
     sinhc,
@@ -147,15 +148,8 @@ class PlainDecomposition:
     spread: np.ndarray  # (n,), largest less smallest log-eigenvalue
     WX: np.ndarray | None = None  # (n, m, d), where they are kept
 
-    def moments(self, Y: np.ndarray, weight: np.ndarray, *, gram: bool) -> Moments:
-        """Moments of features and targets about their means."""
-        return compute_moments(self.features, Y, weight, gram=gram)
-
-    def cotangents(
-        self, mean: np.ndarray, Y: np.ndarray, weight: np.ndarray, right: np.ndarray, across: np.ndarray
-    ) -> np.ndarray:
-        """Return ``w ((features - mean) right + Y across')``."""
-        return weight * ((self.features - mean) @ right + Y @ across.T)
+    moments = staticmethod(compute_moments)
+    cotangents = staticmethod(compute_cotangents)
 
     def pull(self, rows: np.ndarray) -> np.ndarray:
         """Derivative of ``sum <rows, features>`` along ``W -> exp(-xi/2) W``, which moves G along a geodesic.
@@ -247,82 +241,61 @@ class ViewStacks:
 
     stacks: tuple[Any, ...]
 
-    def decompose(self, W: Views) -> ViewDecomposition:
-        """Decompose each view at its factor."""
+    def decompose(self, W: Views) -> Rearranged:
+        """Decompose each view at its factor; features are scaled."""
         parts: list[Any] = []
-        features = np.empty((0, 0))
-        columns = view_columns(W.views)
+        features, columns = np.empty((0, 0)), list(view_columns(W.views))
         for stack, factor, scale, place in zip(self.stacks, W.views, W.scales, columns, strict=True):
             part = stack.decompose(factor)
             if not parts:
                 features = np.empty((len(part.features), count_features(W)))
             np.multiply(part.features, scale, out=features[:, place])
             parts.append(replace(part, features=features[:, place]))  # they are not kept twice
-        return ViewDecomposition(tuple(parts), features, W)
 
+        def of_views(rows: np.ndarray) -> Iterator[np.ndarray]:
+            return (scale * rows[:, place] for scale, place in zip(W.scales, columns, strict=True))
 
-@dataclass(frozen=True, eq=False)
-class _Rearranged:
-    """Decompositions whose features were rearranged; the first one sums over these as over its own."""
-
-    parts: tuple[Any, ...]
-    features: np.ndarray  # (n, p)
-
-    def moments(self, Y: np.ndarray, weight: np.ndarray, *, gram: bool) -> Moments:
-        """Moments of features and targets about their means."""
-        moments: Moments = replace(self.parts[0], features=self.features).moments(Y, weight, gram=gram)
-        return moments
-
-    def cotangents(self, *args: np.ndarray) -> np.ndarray:
-        """Return ``w ((features - mean) right + Y across')``."""
-        rows: np.ndarray = replace(self.parts[0], features=self.features).cotangents(*args)
-        return rows
-
-
-@dataclass(frozen=True, eq=False)
-class ViewDecomposition(_Rearranged):
-    """Several views, decomposed at their factors; features are scaled."""
-
-    W: Views
-
-    def pull(self, rows: np.ndarray) -> Views:
-        """Derivative of ``sum <rows, features>`` along ``W -> exp(-xi/2) W`` of each view."""
-        return Views(tuple(part.pull(some) for part, some in self._of_views(rows)))
-
-    def pull_factor(self, rows: np.ndarray) -> Views:
-        """Derivative of ``sum <rows, features>`` in the entries of the factor of each view."""
-        return Views(tuple(part.pull_factor(some) for part, some in self._of_views(rows)))
-
-    def _of_views(self, rows: np.ndarray) -> Iterator[tuple[Any, np.ndarray]]:
-        for part, scale, columns in zip(self.parts, self.W.scales, view_columns(self.W.views), strict=True):
-            yield part, scale * rows[:, columns]
-
-
-# -- Hermitian matrices: real ones of twice the size, whose features keep what differs
+        return Rearranged(tuple(parts), features, of_views, Views)
 
 
 @dataclass(frozen=True, eq=False)
 class ComplexStack:
-    """A stack of Hermitian matrices."""
+    """Hermitian matrices: real ones of twice the size, whose features keep what differs."""
 
     real: OneStack
 
-    def decompose(self, W: np.ndarray) -> ComplexDecomposition:
+    def decompose(self, W: np.ndarray) -> Rearranged:
         """Decompose ``W X W'`` for a complex factor."""
         part = self.real.decompose(to_real(W))
-        return ComplexDecomposition((part,), fold(part.features))
+        return Rearranged(
+            (part,), fold(part.features), lambda rows: [unfold(rows)], lambda found: to_complex(found[0])
+        )
 
 
-class ComplexDecomposition(_Rearranged):
-    """A stack of Hermitian matrices, decomposed at a complex factor."""
+@dataclass(frozen=True, eq=False)
+class Rearranged:
+    """Decompositions whose features were rearranged; those of the first are summed by its functions."""
 
-    def pull(self, rows: np.ndarray) -> np.ndarray:
-        """Derivative of ``sum <rows, features>`` along ``W -> exp(-xi/2) W``, a Hermitian matrix."""
-        return to_complex(self.parts[0].pull(unfold(rows)))
+    parts: tuple[Any, ...]
+    features: np.ndarray  # (n, p)
+    of_parts: Callable[[np.ndarray], Iterable[np.ndarray]]  # cotangents of the features of each part
+    join: Callable[[tuple[np.ndarray, ...]], Factor]  # what was pulled back through each part
 
-    def pull_factor(self, rows: np.ndarray) -> np.ndarray:
-        """Derivative of ``sum <rows, features>`` in the real and imaginary parts of W, as complex numbers."""
-        return to_complex(self.parts[0].pull_factor(unfold(rows)))
+    @property
+    def moments(self) -> Callable[..., Moments]:
+        return self.parts[0].moments  # type: ignore[no-any-return]
+
+    @property
+    def cotangents(self) -> Callable[..., np.ndarray]:
+        return self.parts[0].cotangents  # type: ignore[no-any-return]
+
+    def pull(self, rows: np.ndarray) -> Factor:
+        """Derivative of ``sum <rows, features>`` along ``W -> exp(-xi/2) W``."""
+        return self.join(tuple(map(lambda part, own: part.pull(own), self.parts, self.of_parts(rows))))
+
+    def pull_factor(self, rows: np.ndarray) -> Factor:
+        """Derivative of ``sum <rows, features>`` in the entries of W, real and imaginary parts of each."""
+        return self.join(tuple(map(lambda part, own: part.pull_factor(own), self.parts, self.of_parts(rows))))
 
 
 # -- Products that are triangular or symmetric: large matrices need little more than half the operations, in

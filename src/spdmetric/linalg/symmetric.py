@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from math import sqrt
+from math import isqrt, sqrt
 from typing import Any, Generic, NamedTuple, TypeVar, overload
 
 import array_api_compat
@@ -174,22 +174,16 @@ def vech(S: Array) -> Array:
 
 def unvech(v: Array) -> Array:
     """Symmetric matrices of vectors: the inverse of `vech`."""
-    d = triangular_root(v.shape[-1])
-    xp = array_namespace(v)
-    _, weight, back = _triangle(d)
-    flat = xp.take(v / like(weight, v), like(back, v), axis=-1)
-    return xp.reshape(flat, (*v.shape[:-1], d, d))
-
-
-def triangular_root(p: int) -> int:
-    """Return d with ``d (d + 1) / 2 = p``, or say that there is none."""
-    d = (int(sqrt(8 * p + 1)) - 1) // 2
+    xp, p = array_namespace(v), v.shape[-1]
+    d = (isqrt(8 * p + 1) - 1) // 2
     if d < 1 or d * (d + 1) // 2 != p:
         raise ValueError(
             f"A vector of length {p} is not the upper triangle of a symmetric matrix: "
             "expected length d(d+1)/2, that is 1, 3, 6, 10, 15, ..."
         )
-    return d
+    _, weight, back = _triangle(d)
+    flat = xp.take(v / like(weight, v), like(back, v), axis=-1)
+    return xp.reshape(flat, (*v.shape[:-1], d, d))
 
 
 # -- Two even functions without cancellation; in place of zeros, numbers so small that they take their limits
@@ -278,12 +272,37 @@ def compute_moments(
     """
     total = float(weight.sum())
     mean, target_mean = (weight.T @ features)[0] / total, (weight.T @ Y)[0] / total
-    root = np.sqrt(weight)
     # Infinite features are not an error here: the mean tells of them.
     with np.errstate(invalid="ignore"):
-        R = features - mean
-        if (root != 1.0).any():  # mostly they are, and a pass over R is saved
-            R *= root
-        A = R.T @ (root * (Y - target_mean))
+        R = center(features, mean, weight)
+        A = R.T @ (np.sqrt(weight) * (Y - target_mean))
         # R'R, of one array with itself, takes NumPy half the time of another product.
         return Moments(total, mean, target_mean, A, 0.0 if gram else R.T @ R)
+
+
+def center(features: np.ndarray, mean: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Rows ``sqrt(w) (features - mean)``, given weights (n, 1)."""
+    rows = features - mean
+    if (weight != 1.0).any():  # mostly they are 1, and a pass is saved
+        rows *= np.sqrt(weight)
+    return rows
+
+
+def compute_cotangents(
+    features: np.ndarray,
+    mean: np.ndarray,
+    Y: np.ndarray,
+    weight: np.ndarray,
+    right: np.ndarray,
+    across: np.ndarray,
+) -> np.ndarray:
+    """Return ``w ((features - mean) right + Y across')``.
+
+    Shapes: features (n, p), mean (p,), centered targets Y (n, c), weight (n, 1), right (p, p), symmetric,
+    across (p, c).
+    """
+    rows = (features - mean) @ right
+    rows += Y @ across.T
+    if (weight != 1.0).any():
+        rows *= weight
+    return rows

@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from spdmetric.linalg.batch import Factor, Views, count_features, map_views, view_columns
+from spdmetric.linalg.batch import Decomposition, Factor, Views, count_features, map_views, view_columns
 from spdmetric.linalg.hermitian import fill_matrices
-from spdmetric.linalg.symmetric import Moments, lazy
+from spdmetric.linalg.symmetric import Moments, center, lazy
 from spdmetric.manifolds import FactorPoint
-from spdmetric.objectives.data import Data, Part
+from spdmetric.objectives.data import Chunk, Data
 from spdmetric.objectives.weighting import (
     Errors,
     FeatureRidge,
@@ -74,7 +74,7 @@ class Evaluation:
         n, p = self.data.shape[0], count_features(self.factor)
         # In Gram form where there are fewer matrices than features, and they can be brought together.
         self.gram = self.data.gathers and (n < p or not self.needs_scatter)
-        # Moments of all chunks together and the chunks at this point, where they are; none if not kept.
+        # Moments of all chunks together and the chunks decomposed, where they are; none if not kept.
         self.moments, self.summary, self.parts = self.data.decompose(self.factor, gram=self.gram)
         self.value = 1.0 - self.alignment
 
@@ -104,14 +104,14 @@ class Evaluation:
     @lazy
     def frame_gradient(self) -> Any:
         """Riemannian gradient, as a symmetric matrix in the frame, of several views one of each."""
-        xi = self.data.total_of_parts(_pull, self.factor, self.parts, self._cotangents, False)
+        xi = self.data.total_of_parts(_pull, self.factor, self.parts, False, *self._cotangents)
         return map_views(_traceless, xi)
 
     @lazy
     def factor_gradient(self) -> Any:
         """Derivative in the entries of the factor of the point, (m, d), of several views one of each."""
         R = self.objective.rotation
-        there = self.data.total_of_parts(_pull, self.factor, self.parts, self._cotangents, True)
+        there = self.data.total_of_parts(_pull, self.factor, self.parts, True, *self._cotangents)
         return there if R is None else map_views(lambda of, Q: of @ Q.conj().T, there, R)
 
     @lazy
@@ -131,8 +131,12 @@ class Evaluation:
         """Root mean square distance of the tangent vectors from their mean."""
         squares, mean = self.summary.C_trace, self.summary.mean
         if self.gram:
+            weights = [chunk.target.weight[:, None] for chunk in self.data.chunks]
             with np.errstate(invalid="ignore"):  # it tells of what has left float64
-                squares = sum(np.sum(p.target.weight[:, None] * (p.features - mean) ** 2) for p in self.parts)
+                squares = sum(
+                    np.sum(weight * (part.features - mean) ** 2)
+                    for weight, part in zip(weights, self.parts, strict=True)
+                )
         return float(np.sqrt(squares / self.summary.weight))
 
     @property
@@ -160,12 +164,13 @@ class Evaluation:
             return discriminant_weighting(*data.gather(self.factor, self.parts), learned=learned)
         ridge = data.call(FeatureRidge.from_moments, self.moments, target.squares, target.per_class, learned)
         errors = data.total_of_parts(_left_out, self.factor, self.parts, ridge, mean)
-        return data.fetch(data.call(weigh_directions, ridge, errors))
+        return data.call(weigh_directions, ridge, errors, fetch=True)
 
     @lazy
     def _root(self) -> np.ndarray:
         """All centered tangent vectors, times the roots of their weights, (n, p)."""
-        rows = [part.centered(self.summary.mean) for part in self.parts]
+        both = zip(self.data.chunks, self.parts, strict=True)
+        rows = [_center(chunk, part, self.summary.mean) for chunk, part in both]
         return rows[0] if len(rows) == 1 else np.concatenate(rows)
 
     @lazy
@@ -173,17 +178,22 @@ class Evaluation:
         return self._root @ self._root.T
 
     @lazy
-    def _cotangents(self) -> Any:
-        """What all chunks need to know to pull back: derivatives in the features, where they are."""
+    def _cotangents(self) -> tuple[Any, ...]:
+        """What all chunks need to know to pull back: derivatives in the features, or in the moments."""
         scale = -2 / (self._C_norm * self.objective.target_norm)  # the sign makes f a misalignment
         other = -scale * float(np.vdot(self.summary.A, self.summary.A)) / self._C_norm**2
         if not self.gram:
-            return self.data.call(_scale, self.moments, scale, other)
+            return self.moments, scale, other
         target = self.data.target
         Y, w = target.Y, target.weight[:, None]
         root = np.sqrt(w)
         # A too is a sum of centered tangent vectors: both terms are one product with all of them.
-        return (root * other * self._gram_matrix + scale * w * (Y @ (root * Y).T)) @ self._root
+        left = root * other * self._gram_matrix + scale * w * (Y @ (root * Y).T)
+        rows = self._root
+        del self._root  # which becomes the product: there is not memory for both
+        for start in range(0, rows.shape[1], 128):
+            rows[:, start : start + 128] = left @ rows[:, start : start + 128]
+        return (rows,)
 
 
 def _traceless(xi: np.ndarray) -> np.ndarray:
@@ -210,21 +220,28 @@ def _estimate_curvature(A: np.ndarray, factor: np.ndarray) -> np.ndarray:
     return estimate
 
 
-def _scale(moments: Moments, of_A: float, of_C: float) -> Moments:
-    return moments._replace(A=of_A * moments.A, C=of_C * np.asarray(moments.C))
-
-
-def _pull(part: Part, known: Moments | np.ndarray, to_factor: bool) -> Factor:
-    """Derivative of the misalignment in the frame, or the factor, from that in the features of a chunk."""
-    here = part.decomposition
+def _pull(
+    chunk: Chunk,
+    here: Decomposition,
+    to_factor: bool,
+    known: Moments | np.ndarray,
+    of_A: float = 0.0,
+    of_C: float = 0.0,
+) -> Factor:
+    """Derivative in the frame, or the factor, from that in all features, or in A and C over these."""
     if isinstance(known, np.ndarray):
-        rows = known[part.rows]
+        rows = known[chunk.rows]
     else:
-        Y, weight = part.target.Y, part.target.weight[:, None]
-        rows = here.cotangents(known.mean, Y, weight, np.asarray(known.C), known.A)
+        Y, weight = chunk.target.Y, chunk.target.weight[:, None]
+        right, across = of_C * np.asarray(known.C), of_A * known.A
+        rows = here.cotangents(here.features, known.mean, Y, weight, right, across)
     return here.pull_factor(rows) if to_factor else here.pull(rows)
 
 
-def _left_out(part: Part, ridge: FeatureRidge, mean: np.ndarray) -> Errors:
+def _center(chunk: Chunk, here: Decomposition, mean: np.ndarray) -> np.ndarray:
+    return center(here.features, mean, chunk.target.weight[:, None])
+
+
+def _left_out(chunk: Chunk, here: Decomposition, ridge: FeatureRidge, mean: np.ndarray) -> Errors:
     """Errors of a regression of the targets on the features of a chunk, each matrix left out in turn."""
-    return ridge.errors(part.centered(mean), part.target)
+    return ridge.errors(_center(chunk, here, mean), chunk.target)

@@ -15,7 +15,7 @@ from spdmetric.linalg.batch import Views, make_stack, map_views, view_columns
 from spdmetric.linalg.symmetric import Array, congruence, invsqrtm, is_complex, logm, spectrum
 from spdmetric.manifolds import Ball, ProductBall, RankBall
 from spdmetric.means import Average, RowFunction, find_mean
-from spdmetric.objectives.data import Data, OneView, Summand, Target, count_differences, view_sizes, whiten
+from spdmetric.objectives.data import Data, Summand, Target, count_differences, take_view, view_sizes, whiten
 from spdmetric.validation import UninformativeDataError, check_radius, check_spd, is_definite, to_numpy
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -88,23 +88,31 @@ class ViewStarts(NamedTuple):
         return ProductBall(balls, self.scales, check_radius(sqrt(len(balls)) * radius))
 
 
-def find_start(data: Data | OneView, init: str | Array, rank: int | None) -> Any:
-    """Choose where learning starts: a `Start`, or `ViewStarts` for several views."""
-    d = data.shape[-1]
+def find_start(
+    data: Data, init: str | Array, rank: int | None, *, view: tuple[int, int] | None = None
+) -> Any:
+    """Choose where learning starts: a `Start`, or `ViewStarts` for several views.
+
+    Of one ``view``, given by its number and size, it is a `Start` too.
+    """
+    d = data.shape[-1] if view is None else view[1]
     if rank is not None and rank > d:
         raise ValueError(f"{spell('rank', rank)} is more than the size of the matrices, {d} x {d}.")
-    if isinstance(data, Data) and len(data.shape) == 4:
+    average, total = data.average, data.total
+    if view is not None:
+        average, total = (partial(_over_view, of_all, *view) for of_all in (average, total))
+    elif len(data.shape) == 4:
         return _find_view_starts(data, init, rank)
     if not isinstance(init, str):
         init = check_spd(np.asarray(to_numpy(init))[None], name="init")[0]
         if init.shape != (d, d):
             raise ValueError(f"init has shape {init.shape}, but the matrices of X are {d} x {d}.")
         init = init.astype(np.result_type(init, data.dtype), copy=False)  # a real one of complex matrices
-    basis, average = np.eye(d), data.average
+    basis, inward_average = np.eye(d), average
     if rank is not None:  # of singular matrices, on the range that they share
-        basis = common_range(data.average)
+        basis = common_range(average)
         inward = basis.conj().T
-        definite = _through(inward, data.total)(_indefinite) == 0
+        definite = _through(inward, total)(_indefinite) == 0
         if isinstance(init, str) and init in ("riemann", "median", "logeuclid") and not definite:
             raise ValueError(
                 f"init={init!r} needs matrices that are positive definite on the {basis.shape[1]} dimensions "
@@ -112,18 +120,18 @@ def find_start(data: Data | OneView, init: str | Array, rank: int | None) -> Any
                 "init='euclid', or estimate the matrices with shrinkage."
             )
 
-        def average(f: RowFunction) -> np.ndarray:
-            return data.average(lambda X: f(congruence(inward, X)))
+        def inward_average(f: RowFunction) -> np.ndarray:
+            return average(lambda X: f(congruence(inward, X)))
 
     if not isinstance(init, str):
         center = init if rank is None else congruence(inward, init)
     elif init == "identity":
         center = np.eye(basis.shape[1], dtype=data.dtype)
     else:
-        center = find_mean(init, average, data.shape[0], data.dtype)
+        center = find_mean(init, inward_average, data.shape[0], data.dtype)
     if rank is None:
         return Start(basis, center, np.eye(d))
-    departures = _of(logm if definite else _from_identity, _through(invsqrtm(center) @ inward, data.total))
+    departures = _of(logm if definite else _from_identity, _through(invsqrtm(center) @ inward, total))
     return Start(basis, center, class_directions(departures, center.shape[0], data.target.contrasts))
 
 
@@ -136,8 +144,17 @@ def _find_view_starts(data: Data, init: str | Array, rank: int | None) -> ViewSt
     starts = []
     for v, (k, own) in enumerate(zip(view_sizes(data.total(count_differences)), inits, strict=True)):
         own = own if isinstance(own, str) else own[:k, :k]
-        starts.append(find_start(OneView.from_data(data, v, k), own, None if rank is None else min(rank, k)))
+        starts.append(find_start(data, own, None if rank is None else min(rank, k), view=(v, k)))
     return ViewStarts(tuple(starts), (1.0,) * V).rescaled(data, (start.factor[:rank] for start in starts))
+
+
+def _over_view(of_all: Callable[..., Any], v: int, size: int, f: Callable[..., Any]) -> Any:
+    """An average or a total of a function of one view."""
+    return of_all(partial(_of_view, f, v, size))
+
+
+def _of_view(f: Callable[..., Any], v: int, size: int, X: Any, *target: Any) -> Any:
+    return f(take_view(X, v, size), *target)
 
 
 def _find_scales(data: Data, factors: Views) -> tuple[float, ...]:

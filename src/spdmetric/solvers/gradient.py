@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from spdmetric.solvers.protocols import Evaluation, Manifold, Objective, Point
+from spdmetric.solvers.protocols import Evaluation, Manifold, Objective
 from spdmetric.solvers.result import Callback, Solution, Status
 from spdmetric.solvers.run import Iterate, Run
 
@@ -15,7 +17,7 @@ _LONGEST = 10.0
 def geodesic_gradient(
     objective: Objective,
     manifold: Manifold,
-    start: Point,
+    start: Any,
     *,
     tol: float,
     max_iter: int,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from math import sqrt
+from typing import Any
 
 import numpy as np
 
-from spdmetric.solvers.protocols import Evaluation, Manifold, Objective, Point
+from spdmetric.solvers.protocols import Evaluation, Manifold, Objective
 from spdmetric.solvers.result import Callback, Record, Solution, Status
 
 
@@ -21,7 +22,7 @@ class Iterate:
     """An evaluation, and what the ball makes of it.
 
     It is ``inside`` where the sphere is further out, and ``active`` where the next step follows the
-    sphere: then the ``gradient`` is tangent to it, and ``curvature`` is what it adds to the Hessian.
+    sphere: then the ``gradient`` is tangent to it.
     The ``residual`` of the conditions of Karush, Kuhn and Tucker has no unit: by how much of itself the
     gain ``1 - value`` would change, to first order, over the radius of the ball.
     """
@@ -43,7 +44,6 @@ class Iterate:
         # main way down, so that rounding cannot make a run leave and meet the sphere in turns.
         along = g + slope * S
         self.active = on_sphere and (slope >= 0 or norm(along) > -slope * radius)
-        self.curvature = slope if self.active else 0.0
         self.normal = S / self.distance if self.active else None
         self.gradient = along if self.active else g
 
@@ -65,7 +65,7 @@ class Run:
     share: float = field(default=1.0, init=False)  # of the radius, that the next step from the center takes
     began: float = field(default_factory=time.perf_counter, init=False)
 
-    def at(self, point: Point, known: Evaluation | None = None) -> Evaluation:
+    def at(self, point: Any, known: Evaluation | None = None) -> Evaluation:
         """Evaluate the objective, unless that is known, and count it."""
         self.evaluations += 1
         return self.objective.at(point) if known is None else known

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import sqrt
+from typing import Any
 
 import numpy as np
 from scipy.linalg.lapack import dtrtrs as solve
 
-from spdmetric.solvers.protocols import Evaluation, Manifold, Objective, Point
+from spdmetric.solvers.protocols import Evaluation, Manifold, Objective
 from spdmetric.solvers.result import Callback, Solution, Status
 from spdmetric.solvers.run import Iterate, Run, norm
 
@@ -20,7 +21,7 @@ _VALUES_TELL = 1e-10
 def trust_region(
     objective: Objective,
     manifold: Manifold,
-    start: Point,
+    start: Any,
     *,
     tol: float,
     max_iter: int,
