@@ -188,9 +188,12 @@ class Evaluation:
         Y, w = target.Y, target.weight[:, None]
         root = np.sqrt(w)
         # A too is a sum of centered tangent vectors: both terms are one product with all of them.
-        left = root * other * self._gram_matrix + scale * w * (Y @ (root * Y).T)
-        rows = self._root
-        del self._root  # which becomes the product: there is not memory for both
+        left, rows = self._gram_matrix, self._root
+        del self._gram_matrix, self._root  # they are written over, and computed again for who asks
+        left *= root * other
+        across = Y @ (root * Y).T
+        across *= scale * w
+        left += across
         for start in range(0, rows.shape[1], 128):
             rows[:, start : start + 128] = left @ rows[:, start : start + 128]
         return (rows,)
