@@ -1,16 +1,11 @@
 """Geometry of the data: how SPD matrices are compared.
 
-A reference point G enters through any factor W with ``W'W = G^-1``: all of ``log(W X W')`` for ``W`` and for
-``QW``, Q orthogonal, have the same distances and inner products.  The *tangent vectors* ``vech(log(W X W'))``
-turn the LogEuclidean distance at G into the Euclidean one (Theorem 2 of [Yger2015]_).
+A reference point G enters through any factor W with ``W'W = G^-1``.  The *tangent vectors* ``vech(log(W X
+W'))`` turn the LogEuclidean distance at G into the Euclidean one (Theorem 2 of [Yger2015]_).  Hermitian
+matrices are compared in the same way.  Nothing is checked here: `spdmetric.validation.check_spd` does that.
 
 Naming trap: the inner product here, the paper's k_G, is pyRiemann's
 ``kernel_riemann(Cref=G)``; its ``kernel_logeuclid(Cref=G)`` is another kernel.
-
-Hermitian positive definite matrices are compared in the same way, by all functions and means.
-
-Nothing is checked here, where most of the time is spent: `spdmetric.validation.check_spd` says of a stack
-whether it holds SPD matrices, or what is wrong with the first that is none.
 """
 
 from __future__ import annotations

@@ -178,9 +178,8 @@ def average_median(
 ) -> Array:
     """`median_riemann`, given how to average.
 
-    The gradient is the mean of the tangent vectors, each divided by its distance; where past steps tell
-    nothing, the curvature is the mean of one over the distances (Weiszfeld).  A step is halved where the sum
-    of distances would grow.
+    The gradient is the mean of the tangent vectors over their distances; where past steps tell nothing, the
+    curvature is the mean of one over the distances (Weiszfeld).
     """
     tiny = 1e-150  # a distance whose square is still a number
     frame, _ = _start_frame(average)
@@ -248,10 +247,7 @@ class Frame(NamedTuple):
 
 
 def _start_frame(average: Average) -> tuple[Frame, float]:
-    """The frame half way between the arithmetic and the harmonic mean, and the condition number there.
-
-    The errors of the two are opposite to first order.
-    """
+    """The frame half way between the arithmetic and the harmonic mean, and the condition number there."""
     start = average(lambda X: X)
     s, xp = spectrum(start), array_namespace(start)
     harmonic = symmetrize(xp.linalg.inv(average(xp.linalg.inv)))
@@ -282,8 +278,8 @@ class MeanLog(NamedTuple):
 def _guess_hessian(M: Array) -> Guess:
     """The inverse of a guess of the Hessian of half the mean squared distance.
 
-    To second order in the logarithms L the Hessian is ``x -> x + mean [L, [L, x]] / 12``.  The main part of
-    that mean is ``M x + x M``, with M the mean of L^2: it is diagonal on the axes of M (``docs/math.md``).
+    To second order in the logarithms L it is ``x -> x + mean [L, [L, x]] / 12``, mainly ``M x + x M`` over 12
+    with M the mean of L^2 (``docs/math.md``).
     """
     xp, (values, P) = array_namespace(M), spectrum(M)
     square = values[:, None] + values[None, :]  # of the root mean square gap
@@ -302,11 +298,7 @@ def _guess_hessian(M: Array) -> Guess:
 
 @dataclass
 class Secants:
-    """Limited-memory BFGS in the frame of the factor, in which vectors stay parallel along each step.
-
-    Where past steps tell nothing the Hessian is guessed: for a mean from the axes along which matrices vary,
-    for a median as the same in all directions.
-    """
+    """Limited-memory BFGS in the frame of the factor, in which vectors stay parallel along each step."""
 
     memory: int = 8
     # Step, change of the gradient, 1 / their product.

@@ -92,10 +92,7 @@ def compute(array: DaskArray) -> np.ndarray:
 
 
 def average_over_rows(X: DaskArray, rows: np.ndarray, weight: np.ndarray) -> Callable[[Any], np.ndarray]:
-    """Averages of functions over some matrices of a dask array, each chunk where it is.
-
-    The sums of chunks are added in their order, so that nothing hangs on the scheduling.
-    """
+    """Averages of functions over some matrices of a dask array, each chunk where it is, added in order."""
     from dask import delayed
 
     kept = np.zeros(X.shape[0])

@@ -201,11 +201,10 @@ def _label(
 
 
 def _piece_size(shape: tuple[int, ...]) -> int:
-    """Matrices handled at a time on a worker.
+    """Matrices handled at a time on a worker: features of 8 MB.
 
-    Dask has its workers give memory back at once, and to be given it anew page by page took half
-    of the time of an evaluation.  NumPy asks for huge pages for arrays of 4 MB or more: features
-    of twice that size make it do so, and cost little for leaving the cache.
+    Dask has its workers give memory back at once, and to be given it anew page by page took half of the time.
+    NumPy asks for huge pages for arrays of 4 MB or more.
     """
     d, views = shape[-1], prod(shape[1:-2])
     return max(1, max(default_chunk_size(d), 2**23 // (4 * d * (d + 1))) // views)
@@ -267,9 +266,10 @@ def _parts(pieces: Pieces, here: tuple[Moments, Pieces], W: Factor) -> Iterator[
 @one_thread
 def _gather(pieces: Pieces, here: tuple[Moments, Pieces], *, W: Factor) -> tuple[np.ndarray, ...]:
     """Vectors, classes and weights of a chunk."""
-    columns = [
-        (part.features, piece.target.codes, piece.target.weight) for piece, part in _parts(pieces, here, W)
-    ]
+    columns = []
+    for piece, part in _parts(pieces, here, W):
+        target: Any = piece.target  # classes
+        columns.append((part.features, target.codes, target.weight))
     return tuple(map(np.concatenate, zip(*columns, strict=True)))
 
 
@@ -332,10 +332,15 @@ class ClusterData(Data):
         return vectors, ClassTarget.from_codes(codes, weight, len(self.target.counts))
 
     def call(self, f: Callable[..., Any], *args: Any, fetch: bool = False) -> Any:
-        there = self.cluster.submit(one_thread(f), *args)
+        there = self.cluster.submit(_call, f, *args)
         return self.cluster.result(there) if fetch else there
 
     in_memory = False
+
+
+@one_thread
+def _call(f: Callable[..., Any], *args: Any) -> Any:
+    return f(*args)
 
 
 def _weighted_sum(f: RowFunction, X: np.ndarray, target: ClassTarget) -> Any:

@@ -48,11 +48,9 @@ SMALLEST = 40 * 8**3
 
 
 def make_stack(X: np.ndarray | Views, n: int | None = None, *, again: bool = False) -> Any:
-    """Return the stack for n matrices of this size, X among them.
+    """Return the stack for n matrices, X among them; without n its kind depends on the size of each alone.
 
-    Without n the kind depends on the size of the matrices alone: what is computed of a matrix is then
-    independent of the batch.  With ``again`` it will be decomposed many times, and may keep what is the same
-    each time.
+    With ``again`` it will be decomposed many times, and may keep what is the same each time.
     """
     if isinstance(X, Views):
         return ViewStacks(tuple(make_stack(view, n, again=again) for view in X.views))
@@ -64,9 +62,8 @@ def make_stack(X: np.ndarray | Views, n: int | None = None, *, again: bool = Fal
 def pays(n: int | None, d: int) -> bool:
     """Whether the kernels are to evaluate n matrices of size d, 40 if that is not known, some thirty times.
 
-    The answer depends on the sizes, on what is installed and on the environment alone, never on what
-    the process did before: ``SPDMETRIC_COMPILED=0`` keeps all problems with NumPy,
-    ``SPDMETRIC_COMPILED=1`` none that the kernels can do.
+    Never does it depend on what the process did before.  ``SPDMETRIC_COMPILED=0`` keeps all problems with
+    NumPy, ``SPDMETRIC_COMPILED=1`` none that the kernels can do.
     """
     wish = os.environ.get("SPDMETRIC_COMPILED")
     if wish == "0" or not 1 <= d <= LIMIT or os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
@@ -83,8 +80,8 @@ def pays_at_rank(n: int, d: int, m: int) -> bool:
 class PlainStack:
     """A stack in NumPy; of large matrices lower triangles are read.
 
-    One that is decomposed again and again keeps the Cholesky factors of large matrices, as much memory as
-    the matrices themselves; at low rank, instead, what the kernels pack, half as much.
+    One that is decomposed again keeps the Cholesky factors of large matrices, or at low rank what kernels
+    pack.
     """
 
     X: np.ndarray  # (n, d, d)
@@ -104,13 +101,10 @@ class PlainStack:
         return _congruence(W, self.X[k], C)
 
     def decompose(self, W: np.ndarray) -> PlainDecomposition | CompiledDecomposition:
-        """Decompose ``W X W'``; where it has left float64 its logarithm is NaN.
-
-        At low rank the kernels are worth packing a stack for that is used again: for few rows of W, BLAS
-        spends more time on copying X than on its products.
-        """
+        """Decompose ``W X W'``; where it has left float64 its logarithm is NaN."""
         n, (m, d) = self.X.shape[0], W.shape
         at_identity = m == d and np.array_equal(W, np.eye(d))
+        # For few rows of W, BLAS spends more time on copying X than on its products.
         if self.again and 2 * m <= d and pays_at_rank(n, d, m):
             self.packed = self.packed or compiled.load().of(self.X)
             return self.packed.decompose(W)
@@ -283,11 +277,11 @@ class Rearranged:
 
     @property
     def moments(self) -> Callable[..., Moments]:
-        return self.parts[0].moments  # type: ignore[no-any-return]
+        return self.parts[0].moments
 
     @property
     def cotangents(self) -> Callable[..., np.ndarray]:
-        return self.parts[0].cotangents  # type: ignore[no-any-return]
+        return self.parts[0].cotangents
 
     def pull(self, rows: np.ndarray) -> Factor:
         """Derivative of ``sum <rows, features>`` along ``W -> exp(-xi/2) W``."""
@@ -315,10 +309,7 @@ def _eigh(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @lru_cache(maxsize=32)
 def _bands(m: int) -> list[slice]:
-    """Rows of large matrices in bands: fewer operations in narrow ones, each of them slower.
-
-    Large are those that the kernels leave to NumPy; the others, all in one band, go by the plain formulas.
-    """
+    """Rows of large matrices, which the kernels leave to NumPy, in bands; of others all in one band."""
     width = 72 if m > LIMIT else m  # a multiple of 24: OpenBLAS takes that many rows at a time
     return [slice(k, min(k + width, m)) for k in range(0, m, width)]
 
@@ -349,10 +340,7 @@ def _cholesky(X: np.ndarray) -> np.ndarray | None:
 
 
 def _congruence(W: np.ndarray, X: np.ndarray, C: np.ndarray | None) -> np.ndarray:
-    """``W X W'`` of a large matrix; the lower triangle is valid.
-
-    With ``X = C C'`` it takes two thirds of the operations, so that C is worth computing for this alone.
-    """
+    """Lower triangle of ``W X W'`` of a large matrix; with ``X = C C'`` in two thirds of the operations."""
     if C is None:
         return _half_product(W @ X, W.T, lower=True)
     root = _times_triangle(W, C, lower=True)
@@ -360,11 +348,7 @@ def _congruence(W: np.ndarray, X: np.ndarray, C: np.ndarray | None) -> np.ndarra
 
 
 def _logarithm(log: Spectrum) -> np.ndarray:
-    """``V diag(logs) V'`` of large matrices, for logs that ascend.
-
-    Less the smallest they are squares: NumPy takes half the operations for the product of a matrix with its
-    own transpose.
-    """
+    """``V diag(logs) V'`` of large matrices, for logs that ascend: but for the smallest, a square."""
     m, low = log.values.shape[-1], log.values[:, :1]
     root = log.vectors * np.sqrt(log.values - low)[:, None, :]
     L = root @ root.mT

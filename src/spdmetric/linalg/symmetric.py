@@ -1,19 +1,15 @@
 """Stacks of symmetric matrices: one eigendecomposition, functions of it, exact derivatives.
 
-Shapes follow one grammar: ``(..., d, d)`` for a stack, ``(..., d)`` for its
-eigenvalues, ``(..., d(d+1)/2)`` for its vectors.  Every function takes the array
-namespace of its input, so NumPy arrays and tensors are treated alike.
-
-Derivatives are written with divided differences.  Their textbook form ``(f(a) - f(b)) / (a - b)`` loses all
-digits when eigenvalues meet, so each is in a form that has no cancellation at any gap (see ``docs/math.md``).
+Shapes are ``(..., d, d)`` for a stack, ``(..., d)`` for its eigenvalues, ``(..., d(d+1)/2)`` for its vectors.
+Every function takes the array namespace of its input, so NumPy arrays and tensors are treated alike.
+Derivatives are in a form that has no cancellation where eigenvalues meet (see ``docs/math.md``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 from math import isqrt, sqrt
-from typing import Any, Generic, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import array_api_compat
 import numpy as np
@@ -21,33 +17,28 @@ from array_api_compat import device, is_numpy_array, is_torch_array
 from scipy.linalg.blas import dger
 
 Array = Any
-Value = TypeVar("Value")
 
 
-class lazy(Generic[Value]):
-    """`functools.cached_property` without the lock it has before Python 3.12.
+if TYPE_CHECKING:
+    from functools import cached_property as lazy
+else:
 
-    The lock costs as much as a product of small matrices, of which an evaluation has few.
-    Two threads that ask at once may both compute the value; it is the same.
-    """
+    class lazy:
+        """`functools.cached_property` without the lock of Python 3.11, which costs as much as a product."""
 
-    def __init__(self, function: Callable[[Any], Value]):
-        self._function = function
-        self.__doc__ = function.__doc__
+        def __init__(self, function):
+            self._function = function
+            self.__doc__ = function.__doc__
 
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
+        def __set_name__(self, owner, name):
+            self._name = name
 
-    @overload
-    def __get__(self, instance: None, owner: type) -> lazy[Value]: ...
-    @overload
-    def __get__(self, instance: object, owner: type) -> Value: ...
-    def __get__(self, instance: object | None, owner: type) -> lazy[Value] | Value:
-        if instance is None:
-            return self
-        # Found in the instance's own dictionary, it is not looked for here again.
-        value = instance.__dict__[self._name] = self._function(instance)
-        return value
+        def __get__(self, instance, owner):
+            if instance is None:
+                return self
+            # Found in the instance's own dictionary, it is not looked for here again.
+            value = instance.__dict__[self._name] = self._function(instance)
+            return value
 
 
 def array_namespace(*arrays: Array) -> Any:

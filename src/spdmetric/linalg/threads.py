@@ -11,16 +11,15 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache, partial, wraps
+from functools import lru_cache, partial
 from queue import Empty, SimpleQueue
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
 Map = Callable[..., Iterable[Any]]  # a function over chunks, results in their order
 Item = TypeVar("Item")
-P = ParamSpec("P")
 R = TypeVar("R")
 
 
@@ -39,9 +38,7 @@ def threads(n_jobs: int | None = 1) -> Iterator[Map]:
     n_threads = effective_n_jobs(n_jobs)
     limit, caller = _LIMIT, object()
     try:
-        limit.inside.add(
-            caller
-        )  # in C, as `discard`: ^C comes before or after, and finds a set that is right
+        limit.inside.add(caller)  # in C, as `discard`: ^C finds a set that is right
         limit.settle()
         yield map if n_threads == 1 else partial(map_by_threads, n_threads=n_threads)
     finally:
@@ -54,10 +51,7 @@ def threads(n_jobs: int | None = 1) -> Iterator[Map]:
 
 
 class _Limit:
-    """One thread in BLAS, for the whole process: set by the first who enters, lifted by the last who leaves.
-
-    Each restoring what it had found, calls that overlap would leave the limit of another behind.
-    """
+    """One thread in BLAS for the process: set by the first who enters, lifted by the last who leaves."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()  # what is collected in its middle may leave there too
@@ -152,12 +146,4 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_begin_anew)
 
 
-def one_thread(function: Callable[P, R]) -> Callable[P, R]:
-    """Make a function run with one thread of BLAS."""
-
-    @wraps(function)
-    def inside(*args: P.args, **kwargs: P.kwargs) -> R:
-        with threads():
-            return function(*args, **kwargs)
-
-    return inside
+one_thread = threads()  # to decorate functions with

@@ -7,10 +7,9 @@ Phi_i of centered tangent vectors and Y_i of centered targets,
     A = sum w_i Phi_i' Y_i    C = sum w_i Phi_i' Phi_i    B = sum w_i Y_i' Y_i
     f = |A|^2 / (|C| |B|)
 
-All of these are sums over matrices, and so is the gradient: they are computed chunk by chunk, in two
-passes (moments; then cotangents pulled back), wherever the chunks are.  Where there are fewer matrices than
-features the Gram form gives the same numbers, with n^2 p operations instead of n p^2.  Solvers minimize the
-*misalignment* 1 - f; the sign changes here and nowhere else.  Derivations: ``docs/math.md``.
+All of these are sums over matrices, computed chunk by chunk in two passes (moments; then cotangents pulled
+back), wherever the chunks are.  For fewer matrices than features the Gram form gives the same numbers, with
+n^2 p operations instead of n p^2.  Solvers minimize the *misalignment* 1 - f; the sign changes here alone.
 """
 
 from __future__ import annotations
@@ -67,10 +66,8 @@ class Evaluation:
 
     def __init__(self, objective: Misalignment, point: FactorPoint):
         self.point, self.objective, self.data = point, objective, objective.data
-        R = objective.rotation
-        self.factor = (
-            point.factor if R is None else map_views(np.matmul, point.factor, R)
-        )  # of the matrices as they are
+        W, R = point.factor, objective.rotation
+        self.factor = W if R is None else map_views(np.matmul, W, R)  # of the matrices as they are
         n, p = self.data.shape[0], count_features(self.factor)
         # In Gram form where there are fewer matrices than features, and they can be brought together.
         self.gram = self.data.gathers and (n < p or not self.needs_scatter)
@@ -82,10 +79,9 @@ class Evaluation:
 
     @lazy
     def alignment(self) -> float:
-        """The centered kernel-target alignment f, between 0 and 1.
+        """The centered kernel-target alignment f, 0 to 1; 0 if all matrices, or all targets, are the same.
 
-        Minus infinity where it cannot be computed, so that no solver goes there; 0 where all matrices, or all
-        targets, are the same.
+        Minus infinity where it cannot be computed, so that no solver goes there.
         """
         mean, A = self.summary.mean, self.summary.A
         if not isfinite(mean @ mean):
@@ -116,10 +112,7 @@ class Evaluation:
 
     @lazy
     def curvature_estimate(self) -> Any:
-        """How much f bends along directions of the frame, about: a matrix whose trace is its size.
-
-        More where A has more (``docs/math.md``, "Axes").
-        """
+        """How much f bends along directions of the frame, about: more where A has more; of trace m."""
         A, W = self.summary.A, self.factor
         if isinstance(W, np.ndarray):
             return _estimate_curvature(A, W)
@@ -131,12 +124,9 @@ class Evaluation:
         """Root mean square distance of the tangent vectors from their mean."""
         squares, mean = self.summary.C_trace, self.summary.mean
         if self.gram:
-            weights = [chunk.target.weight[:, None] for chunk in self.data.chunks]
+            both = zip(self.data.chunks, self.parts, strict=True)
             with np.errstate(invalid="ignore"):  # it tells of what has left float64
-                squares = sum(
-                    np.sum(weight * (part.features - mean) ** 2)
-                    for weight, part in zip(weights, self.parts, strict=True)
-                )
+                squares = sum(np.sum(c.target.weight[:, None] * (p.features - mean) ** 2) for c, p in both)
         return float(np.sqrt(squares / self.summary.weight))
 
     @property
@@ -148,10 +138,7 @@ class Evaluation:
         return rows[0] if len(rows) == 1 else np.concatenate(rows)
 
     def weighting(self) -> Weighting:
-        """How much each direction counts: from the moments, and one more pass for the errors.
-
-        In Gram form from the tangent vectors.
-        """
+        """How much each direction counts: from the Gram form, or the moments and a pass for the errors."""
         data, target, mean = self.data, self.data.target, self.summary.mean
         # Whether labels had a part in the point: at full rank not at the center, at low rank always.
         factors = [self.factor] if isinstance(self.factor, np.ndarray) else self.factor.views
@@ -200,10 +187,7 @@ class Evaluation:
 
 
 def _traceless(xi: np.ndarray) -> np.ndarray:
-    """The symmetric part without its trace.
-
-    f(cG) = f(G), so it has none; one left in by rounding would let det(G) drift.
-    """
+    """The symmetric part without the trace: as f(cG) = f(G), it is rounding, which would let det(G) drift."""
     xi = xi + xi.conj().T
     xi *= 0.5
     diagonal = xi.reshape(-1)[:: len(xi) + 1]  # a view

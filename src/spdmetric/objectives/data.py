@@ -1,10 +1,9 @@
 """Labeled matrices: one record wherever they are, and one way to map over their chunks.
 
-`Data` holds matrices that this process can slice, in memory or in a file, and what y says of them: a
-`ClassTarget` or a `RegressionTarget`.  `spdmetric.distributed` has the same record for matrices on the
-workers of a cluster.  Whatever is computed of all matrices is a sum over chunks: of functions of the matrices
-(`Data.average`, `Data.total`), or of the matrices decomposed at a factor (`Data.decompose`,
-`Data.total_of_parts`).
+`Data` holds matrices that this process can slice, in memory or in a file, and their target;
+`spdmetric.distributed` has the same record for matrices on workers.  Whatever is computed of all is a sum
+over chunks: of the matrices (`Data.average`, `Data.total`), or of these decomposed at a factor
+(`Data.decompose`, `Data.total_of_parts`).
 """
 
 from __future__ import annotations
@@ -281,8 +280,7 @@ class Chunk:
 class Data:
     """Labeled matrices that this process can slice.
 
-    ``rows`` are the chunks, by default all of one size that depends on d; ``map`` maps a function over them,
-    the only parallel seam.
+    ``rows`` are the chunks, by default of one size that depends on d; ``map`` maps a function over them.
     """
 
     X: Any  # (n, d, d) or (n, views, d, d), anything that slices to arrays; or `Views`, once whitened
@@ -349,11 +347,8 @@ class Data:
         return [Chunk(self.X, rows, self.target.part(rows), self.shape[0]) for rows in self._rows]
 
     def decompose(self, W: Factor, *, gram: bool) -> tuple[Moments, Summary, list[Decomposition]]:
-        """Moments of all chunks at W, their summary, and the chunks decomposed, none if they are not kept.
-
-        The Gram form needs all tangent vectors at once: there are few of them, and they are kept.
-        """
-        keep = self.in_memory
+        """Moments of all chunks at W, their summary, and the chunks decomposed, none if they are not kept."""
+        keep = self.in_memory  # the Gram form keeps its few in any case
 
         def first(chunk: Chunk) -> tuple[Moments, Decomposition]:
             here, target = chunk.decompose(W, keep=keep), chunk.target
@@ -399,15 +394,11 @@ def stored_shape(X: Array) -> tuple[int, ...]:
 
 
 def row_chunks(shape: tuple[int, ...], size: int | None = None) -> list[slice]:
-    """Chunks of a stack, of like sizes, by default at most one that depends on the size of matrices alone.
-
-    Where that is a multiple of eight, so are the chunks but for the last: kernels take eight matrices at a
-    time.
-    """
+    """Chunks of a stack, of like sizes, by default at most one that depends on the size of matrices alone."""
     n, size = shape[0], default_chunk_size(shape[-1]) if size is None else size
     if n > size:
         even = -(-n // -(-n // size))
-        size = even if size % 8 else -(-even // 8) * 8
+        size = even if size % 8 else -(-even // 8) * 8  # kernels take eight matrices at a time
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
@@ -555,10 +546,7 @@ def check_memory(needed: int, what: str) -> None:
 
 
 def memory_limit(root: str | os.PathLike[str] = "/") -> int:
-    """Bytes that this process may use: those of the machine, or fewer where its container is given fewer.
-
-    ``root`` is the folder below which the files of control groups, of version 2 and 1, are looked for.
-    """
+    """Bytes that this process may use: of the machine, or of its container, by files below ``root``."""
     try:
         limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     except (AttributeError, ValueError, OSError):  # not on every system

@@ -1,15 +1,13 @@
 """Alignment from mini-batches: moments that run along with the point.
 
-Alignment is a ratio of moments of all matrices, ``|A|^2 / (|C| |B|)``, so the alignment of a
-mini-batch is biased, and so is its gradient.  Given the moments, though, the gradient is a
-plain sum over matrices.  Here the moments are those of the last few mini-batches, and only
-the sum is that of one: the gradient of a composition [Wang2017]_.
+Alignment is a ratio of moments, so that of a mini-batch is biased, and so is its gradient.  Given the
+moments, though, the gradient is a plain sum over matrices.  Here the moments are those of the last few
+mini-batches, and only the sum is that of one: the gradient of a composition [Wang2017]_.
 
 Two things would spoil moments taken while W moves.  The frame of a factor may turn and jump, so features are
-turned to the frame of the symmetric factor, which moves as smoothly as the point.  And all features shift
-together, much further than they move apart; so they are taken relative to the image of the center,
-``log(W W')``.  The shift changes no alignment, and its derivative takes out of the gradient what all matrices
-of a batch have in common: most of the noise.  Derivations: ``docs/math.md``, "Stochastic learning".
+turned to that of the symmetric factor, which moves as smoothly as the point.  And all features shift
+together, so they are taken relative to the image of the center, ``log(W W')``: that changes no alignment, and
+takes most of the noise out of the gradient.  Derivations: ``docs/math.md``, "Stochastic learning".
 """
 
 from __future__ import annotations
@@ -34,11 +32,10 @@ _KEEP = 0.75
 
 
 class RunningMisalignment:
-    """``1 - alignment`` of matrices that are looked at a mini-batch at a time.
+    """``1 - alignment`` of matrices, whitened by the center, that are looked at a mini-batch at a time.
 
-    Matrices, whitened by the center, are given for an array of ascending row numbers.  ``whole`` is the same
-    to be evaluated exactly; by ``work``, the number of matrices of all batches, these and others, kernels are
-    chosen.
+    ``whole`` is the same to be evaluated exactly; kernels are chosen by ``work``, the matrices of all
+    batches.
     """
 
     def __init__(self, data: Data, *, whole: Misalignment | None = None, work: int | None = None):
@@ -69,8 +66,7 @@ class Sample:
     """A mini-batch at a point.
 
     ``memory`` is what the next sample should remember.  Value and gradient are those of the moments
-    remembered *before*, of other matrices.  With its own among them, a batch would overrate its own noise:
-    products of independent averages are right in the mean, squares of noisy averages are too large.
+    remembered *before*, of other matrices: with its own among them, a batch would overrate its own noise.
     """
 
     def __init__(
@@ -155,10 +151,10 @@ class Past(NamedTuple):
         return cls(point, batch.moments(point), float(np.vdot(w, w)), float(w.sum()))
 
     def then(self, batch: Past) -> Past:
-        """Both, at the point of the later batch.
+        """Both, at the point of the later batch; the first count less once the point has moved.
 
-        As long as the point stays, all count alike.  As it moves, they count in proportion to what had come
-        before them; those at the center, from which the first step is far, not at all.
+        They count in proportion to what had come before them; those at the center, a long step away, not at
+        all.
         """
         total, kept = self.total + batch.total, 1.0
         if not np.array_equal(self.point.S, batch.point.S):

@@ -26,9 +26,8 @@ Total = Callable[[Summand], Any]  # a function of chunks, summed over all of the
 class Start(NamedTuple):
     """Coordinates in which learning starts at the first axes.
 
-    Matrices are first brought to the range that they share, then whitened by the center G0,
-    then rotated so that the first axes are those that tell most of the targets, on which classes
-    differ most (at full rank the rotation is the identity).
+    Matrices are brought to the range that they share, whitened by the center G0, and rotated so that the
+    first axes tell most of the targets (at full rank the rotation is the identity).
     """
 
     basis: np.ndarray  # (d, k), orthonormal columns that span the common range
@@ -53,10 +52,7 @@ class Start(NamedTuple):
 
 
 class ViewStarts(NamedTuple):
-    """Where learning starts in each view, and what the tangent vectors of the view are multiplied with.
-
-    A view that is smaller than the others has a start of its own size: its padding is left out.
-    """
+    """Where learning starts in each view, without its padding, and what multiplies its tangent vectors."""
 
     views: tuple[Start, ...]
     scales: tuple[float, ...]
@@ -91,10 +87,7 @@ class ViewStarts(NamedTuple):
 def find_start(
     data: Data, init: str | Array, rank: int | None, *, view: tuple[int, int] | None = None
 ) -> Any:
-    """Choose where learning starts: a `Start`, or `ViewStarts` for several views.
-
-    Of one ``view``, given by its number and size, it is a `Start` too.
-    """
+    """Choose where learning starts, of several views but for one ``view``, (number, size), a `ViewStarts`."""
     d = data.shape[-1] if view is None else view[1]
     if rank is not None and rank > d:
         raise ValueError(f"{spell('rank', rank)} is more than the size of the matrices, {d} x {d}.")
@@ -196,10 +189,7 @@ def _indefinite(X: np.ndarray, target: Target) -> float:
 
 
 def common_range(average: Average, floor: float | None = None) -> np.ndarray:
-    """Orthonormal basis, in columns, of the range that the matrices span together.
-
-    Eigenvalues up to a share ``floor`` of the largest count as zero; by default that is rounding.
-    """
+    """Columns that span the range of all matrices; a share ``floor`` of the largest eigenvalue is zero."""
     s = spectrum(average(lambda X: X / np.trace(X, axis1=1, axis2=2).real[:, None, None]))
     floor = s.values.size * _EPS if floor is None else floor
     return s.vectors[:, s.values > floor * s.values[-1]]
@@ -212,17 +202,11 @@ _SHRINKAGE = 1.0
 def class_directions(total: Total, d: int, contrasts: Callable[[np.ndarray], list[np.ndarray]]) -> np.ndarray:
     """Orthogonal matrix whose first rows span the directions that tell most of the targets.
 
-    The sums are over logarithms L_i of matrices whose mean is the identity: they say how these depart
-    from it.  A direction u tells class c apart by ``|L_c u|^2 / sum_i |(L_i - L_{c_i}) u|^2``,
-    L_c the mean of a class: Fisher's ratio, a generalized eigenproblem for each class.  Two
-    classes depart in opposite directions and share one problem; of more, each class gives
-    its best direction, the clearest first, then its second best, and all rows are made orthogonal to those
-    before them.  Of singular matrices, ``X - I`` takes the place of the logarithm.
-
-    Class means are the regression of L on the indicators of the classes.  For regression targets
-    it is that on them and a constant, and their slopes take the place of the class means.
-
-    Two passes over the chunks: one for the regression, one for what it leaves.
+    The sums are over logarithms L_i of matrices whose mean is the identity; of singular ones ``X - I``.  A
+    direction u tells class c apart by ``|L_c u|^2 / sum_i |(L_i - L_{c_i}) u|^2``, L_c the mean of a class:
+    Fisher's ratio, a generalized eigenproblem for each class.  Two classes share one problem; of more, each
+    gives its best direction, the clearest first, then its second best.  Class means are the regression of L
+    on the indicators of the classes; for regression targets their slopes take the place of the class means.
     """
 
     def first(L: np.ndarray, target: Target) -> np.ndarray:

@@ -21,10 +21,9 @@ def norm(v: np.ndarray) -> float:
 class Iterate:
     """An evaluation, and what the ball makes of it.
 
-    It is ``inside`` where the sphere is further out, and ``active`` where the next step follows the
-    sphere: then the ``gradient`` is tangent to it.
-    The ``residual`` of the conditions of Karush, Kuhn and Tucker has no unit: by how much of itself the
-    gain ``1 - value`` would change, to first order, over the radius of the ball.
+    It is ``inside`` where the sphere is further out, and ``active`` where the next step follows the sphere:
+    then the ``gradient`` is tangent to it. The KKT ``residual`` has no unit: by how much of itself the gain
+    ``1 - value`` would change over the radius.
     """
 
     def __init__(self, here: Evaluation, radius: float):
@@ -87,10 +86,8 @@ class Run:
     def first_step(self, manifold: Manifold, center: Iterate) -> Iterate | None:
         """From the center to the sphere, along the gradient or against it: where the value is lower.
 
-        It need not be lower than at the center.  To first order the function is the same at S and at -S, so
-        the gradient there tells little of how far to go, and shortening the step until the value falls would
-        leave a run close to where it began, the closer the more alike the matrices are.  A run that comes
-        to rest above the center takes half the step.
+        It need not be lower than at the center: shortening the step until it is would leave a run close to
+        where it began.  A run that comes to rest above the center takes half the step.
         """
         here, g = center.here, center.gradient
         step = (self.share * manifold.radius / norm(g)) * g
@@ -104,10 +101,7 @@ class Run:
         return None
 
     def probe_sphere(self, manifold: Manifold, iterate: Iterate) -> Iterate | None:
-        """Where a run that has come to rest inside the ball goes on, if the value is lower on the sphere.
-
-        A small gradient inside may be that of a saddle: the sphere is tried in the direction of the point.
-        """
+        """From where a run rests inside, maybe at a saddle, to the sphere if the value is lower."""
         step = (manifold.radius / iterate.distance - 1) * iterate.here.point.S
         there = self.at(manifold.retract(iterate.here.point, step))
         return Iterate(there, manifold.radius) if there.value < iterate.here.value else None

@@ -21,13 +21,10 @@ _SPAN = 256  # mini-batches whose mean value is known well enough to tell
 class Descent:
     """Stochastic gradient descent after [Bonnabel2013]_, one mini-batch at a time.
 
-    The objective is a function of averages, and these run along with the point [Wang2017]_.
-    Step t is of the length ``0.4 radius t^-1/2``, times the gradient over the root mean square
-    of all gradients so far, so it has the unit of the radius whatever the scale of the
-    objective, and nothing is left to tune.  As with the other solvers, the first step is a
-    long one from the center to the sphere; steps on the sphere are tangent to it.
-
-    Value and gradient, as they are reported, are averaged over some ``t^1/2`` mini-batches.
+    The objective is a function of averages, and these run along with the point [Wang2017]_.  Step t is of the
+    length ``0.4 radius t^-1/2``, times the gradient over the root mean square of all so far.  The first step
+    is a long one from the center to the sphere; steps on the sphere are tangent to it.  Value and gradient,
+    as they are reported, are averaged over some ``t^1/2`` mini-batches.
     """
 
     curvature_estimate = None  # which nobody asks for
@@ -99,10 +96,9 @@ def stochastic_gradient(
 ) -> Solution:
     """Minimize on a ball by stochastic gradient descent: see `Descent`.
 
-    One iteration is one pass over the data, in an order that is drawn anew for each.  The
-    run ends when the last passes have improved ``1 - value`` by less than 1/200 of it.  The
-    history holds estimates from the last mini-batches, and its ``evaluations`` are passes;
-    value, residual and multiplier of the solution are exact, from one evaluation at the end.
+    One iteration is one pass over the data, in an order that is drawn anew for each.  The run ends when the
+    last passes have improved ``1 - value`` by less than 1/200 of it.  The history holds estimates, and its
+    ``evaluations`` are passes; value, residual and multiplier of the solution are exact.
 
     Parameters and return value are those of `trust_region`, but that ``tol`` makes no run longer and ``here``
     is not used.  A mini-batch has `default_batch_size` matrices; ``seed`` gives the order of the data.
