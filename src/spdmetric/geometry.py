@@ -22,13 +22,13 @@ from spdmetric.linalg.symmetric import (
     Array,
     array_namespace,
     beside,
+    compose,
     congruence,
     expm,
     invsqrtm,
     is_complex,
     logm,
     powm,
-    spectrum,
     sqrtm,
 )
 from spdmetric.linalg.threads import one_thread
@@ -92,8 +92,8 @@ def geodesic(A: Array, B: Array, t: float) -> Array:
 
 def _apply_at(reference: Array, function: Callable[[Array], Array], X: Array) -> Array:
     """Apply a function of matrices in coordinates in which the reference is the identity."""
-    s = spectrum(reference)
-    root, factor = s.compose(s.values**0.5), s.compose(s.values**-0.5)
+    s, V = array_namespace(reference).linalg.eigh(reference)
+    root, factor = compose(s**0.5, V), compose(s**-0.5, V)
     return congruence(root, function(congruence(factor, X)))
 
 

@@ -22,13 +22,11 @@ from spdmetric.linalg.batch import Views
 from spdmetric.linalg.hermitian import to_complex, to_real
 from spdmetric.linalg.symmetric import (
     Array,
-    Spectrum,
     exp_slope,
     expm,
-    invsqrtm,
     is_complex,
+    powm,
     sinhc,
-    spectrum,
     symmetrize,
 )
 
@@ -46,8 +44,8 @@ class BallPoint:
 
     low_rank = False
 
-    def __init__(self, coordinates: Spectrum, root: np.ndarray):
-        s, P = self._s, self._P = coordinates
+    def __init__(self, s: np.ndarray, P: np.ndarray, root: np.ndarray):
+        self._s, self._P = s, P
         self._root, self.square = root, float(s @ s)  # of the distance from the center
         self.factor = np.exp(-s / 2)[:, None] * (P.conj().T @ root)  # (d, d)
         S = (P * s) @ P.conj().T
@@ -61,7 +59,7 @@ class BallPoint:
 
     def scaled(self, share: float) -> BallPoint:
         """The point at a share of the distance from the center."""
-        return BallPoint(Spectrum(self._s * share, self._P), self._root)
+        return BallPoint(self._s * share, self._P, self._root)
 
     @property
     def spread(self) -> float:
@@ -119,21 +117,21 @@ class Ball:
 
     def __init__(self, center: Array, radius: float):
         self.radius = radius
-        self._root = invsqrtm(center)
+        self._root = powm(center, -0.5)
 
     @property
     def center(self) -> BallPoint:
         """The center of the ball."""
         d = len(self._root)
-        return BallPoint(Spectrum(np.zeros(d), np.eye(d, dtype=self._root.dtype)), self._root)
+        return BallPoint(np.zeros(d), np.eye(d, dtype=self._root.dtype), self._root)
 
     def point(self, S: Array) -> BallPoint:
         """Return the point with normal coordinates ``S``."""
-        return BallPoint(spectrum(S), self._root)
+        return BallPoint(*np.linalg.eigh(S), self._root)
 
     def retract(self, point: BallPoint, step: Array) -> BallPoint:
         """Follow a straight line of coordinates; outside the ball, return to it toward the center."""
-        return self._inside(spectrum(point.S + step))
+        return self._inside(*np.linalg.eigh(point.S + step))
 
     def geodesic(self, point: BallPoint, step: Array) -> BallPoint:
         """Follow the geodesic in direction ``step``, Eq. (6) of [Yger2015]_; outside, return to the ball."""
@@ -144,14 +142,13 @@ class Ball:
         # twice the digits that the eigenvalues of the product would.
         _, sigma, Qt = np.linalg.svd(expm(xi / 2) * np.exp(s / 2))
         # Singular values descend; a factor keeps its digits only if s ascends.
-        return self._inside(Spectrum(2 * np.log(sigma[::-1]), P @ Qt.conj().T[:, ::-1]))
+        return self._inside(2 * np.log(sigma[::-1]), P @ Qt.conj().T[:, ::-1])
 
-    def _inside(self, coordinates: Spectrum) -> BallPoint:
-        s, P = coordinates
+    def _inside(self, s: np.ndarray, P: np.ndarray) -> BallPoint:
         length = sqrt(s @ s)
         if length > self.radius:
             s = s * (self.radius / length)
-        return BallPoint(Spectrum(s, P), self._root)
+        return BallPoint(s, P, self._root)
 
 
 # -- Factors of low rank ------------------------------------------------------
@@ -173,7 +170,7 @@ class RankPoint:
         self._Q, R = np.linalg.qr(S[:, m:].conj().T / sqrt(2.0))  # (d - m, r), (r, m)
         T = np.zeros((m + len(R), m + len(R)), S.dtype)
         T[:m, :m], T[m:, :m], T[:m, m:] = S[:, :m], R, R.conj().T
-        self._s, self._P = spectrum(T)
+        self._s, self._P = np.linalg.eigh(T)
         E = (self._P[:m] * np.exp(-self._s / 2)) @ self._P.conj().T  # (m, m + r)
         self.factor = np.concatenate([E[:, :m], E[:, m:] @ self._Q.conj().T], axis=1)  # (m, d)
 

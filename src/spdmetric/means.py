@@ -23,6 +23,7 @@ from spdmetric.linalg.hermitian import to_complex, to_real
 from spdmetric.linalg.symmetric import (
     Array,
     array_namespace,
+    compose,
     congruence,
     detached,
     expm,
@@ -30,7 +31,6 @@ from spdmetric.linalg.symmetric import (
     like,
     logm,
     powm,
-    spectrum,
     symmetrize,
     ucothu,
     unvech,
@@ -241,21 +241,22 @@ class Frame(NamedTuple):
 
     def move(self, step: Array) -> Frame:
         """Return the frame after a step along a geodesic, given as a vector in these coordinates."""
-        half = spectrum(unvech(step) / 2)
-        grown, shrunk = (half.compose(array_namespace(step).exp(sign * half.values)) for sign in (1, -1))
+        xp = array_namespace(step)
+        half, V = xp.linalg.eigh(unvech(step) / 2)
+        grown, shrunk = (compose(xp.exp(sign * half), V) for sign in (1, -1))
         return Frame(self.root @ grown, shrunk @ self.factor)
 
 
 def _start_frame(average: Average) -> tuple[Frame, float]:
     """The frame half way between the arithmetic and the harmonic mean, and the condition number there."""
     start = average(lambda X: X)
-    s, xp = spectrum(start), array_namespace(start)
+    xp = array_namespace(start)
+    s, V = xp.linalg.eigh(start)
     harmonic = symmetrize(xp.linalg.inv(average(xp.linalg.inv)))
-    if bool(xp.all(xp.isfinite(harmonic))) and bool(xp.all(spectrum(harmonic).values > 0)):
-        root, factor = s.compose(s.values**0.5), s.compose(s.values**-0.5)
-        s = spectrum(congruence(root, powm(congruence(factor, harmonic), 0.5)))
-    frame = Frame(s.compose(s.values**0.5), s.compose(s.values**-0.5))
-    return frame, float(detached(s.values[-1] / s.values[0]))
+    if bool(xp.all(xp.isfinite(harmonic))) and bool(xp.all(xp.linalg.eigh(harmonic)[0] > 0)):
+        root, factor = compose(s**0.5, V), compose(s**-0.5, V)
+        s, V = xp.linalg.eigh(congruence(root, powm(congruence(factor, harmonic), 0.5)))
+    return Frame(compose(s**0.5, V), compose(s**-0.5, V)), float(detached(s[-1] / s[0]))
 
 
 class MeanLog(NamedTuple):
@@ -281,7 +282,8 @@ def _guess_hessian(M: Array) -> Guess:
     To second order in the logarithms L it is ``x -> x + mean [L, [L, x]] / 12``, mainly ``M x + x M`` over 12
     with M the mean of L^2 (``docs/math.md``).
     """
-    xp, (values, P) = array_namespace(M), spectrum(M)
+    xp = array_namespace(M)
+    values, P = xp.linalg.eigh(M)
     square = values[:, None] + values[None, :]  # of the root mean square gap
     excess = ucothu(xp.sqrt(xp.where(square > 0, square, 0.0)) / 2) - 1  # of the curvature over 1
     mean = float(xp.mean(excess))
@@ -337,9 +339,9 @@ def _log_and_curvature(X: Array, factor: Array, n: int | None, square: bool = Fa
         decomposed = make_stack(X, n).decompose(factor)
         features, spread = decomposed.features, decomposed.spread[:, None]
     else:
-        s = spectrum(congruence(factor, X))
-        logs = xp.log(s.values)
-        features, spread = vech(s.compose(logs)), logs[..., -1:] - logs[..., :1]
+        values, V = xp.linalg.eigh(congruence(factor, X))
+        logs = xp.log(values)
+        features, spread = vech(compose(logs, V)), logs[..., -1:] - logs[..., :1]
     if not bool(xp.all(xp.isfinite(spread))):
         raise ValueError(
             "A matrix of X is no longer positive definite once it is whitened by the mean: it is too "

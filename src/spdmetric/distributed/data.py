@@ -332,15 +332,10 @@ class ClusterData(Data):
         return vectors, ClassTarget.from_codes(codes, weight, len(self.target.counts))
 
     def call(self, f: Callable[..., Any], *args: Any, fetch: bool = False) -> Any:
-        there = self.cluster.submit(_call, f, *args)
+        there = self.cluster.submit(one_thread(f), *args)
         return self.cluster.result(there) if fetch else there
 
     in_memory = False
-
-
-@one_thread
-def _call(f: Callable[..., Any], *args: Any) -> Any:
-    return f(*args)
 
 
 def _weighted_sum(f: RowFunction, X: np.ndarray, target: ClassTarget) -> Any:

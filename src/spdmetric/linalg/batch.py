@@ -20,7 +20,7 @@ from spdmetric.linalg import compiled
 from spdmetric.linalg.hermitian import fold, to_complex, to_real, unfold
 from spdmetric.linalg.symmetric import (
     Moments,
-    Spectrum,
+    compose,
     compute_cotangents,
     compute_moments,
     is_complex,
@@ -125,10 +125,9 @@ class PlainStack:
                     A = self._congruence(W, rows.start)[None]
                 values, V = _eigh(A)
                 logs[rows], vectors[rows] = np.log(values), V
-                log = Spectrum(logs[rows], V)
-                features[rows] = vech(log.compose(log.values) if len(_bands(m)) == 1 else _logarithm(log))
+                features[rows] = vech((compose if len(_bands(m)) == 1 else _logarithm)(logs[rows], V))
             spread = logs[:, -1] - logs[:, 0]
-        return PlainDecomposition(self.X, W, Spectrum(logs, vectors), features, spread, WX)
+        return PlainDecomposition(self.X, W, logs, vectors, features, spread, WX)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +136,8 @@ class PlainDecomposition:
 
     X: np.ndarray  # (n, d, d)
     W: np.ndarray  # (m, d)
-    log: Spectrum  # log-eigenvalues and eigenvectors of W X W'
+    logs: np.ndarray  # (n, m), logarithms of the eigenvalues of W X W', ascending
+    vectors: np.ndarray  # (n, m, m), eigenvectors
     features: np.ndarray  # (n, p)
     spread: np.ndarray  # (n,), largest less smallest log-eigenvalue
     WX: np.ndarray | None = None  # (n, m, d), where they are kept
@@ -154,11 +154,11 @@ class PlainDecomposition:
         """
         m = self.W.shape[0]
         if len(_bands(m)) == 1:
-            (logs, V), M = self.log, unvech(rows)
+            logs, V, M = self.logs, self.vectors, unvech(rows)
             h = ucothu((logs[:, :, None] - logs[:, None, :]) / 2)
             return np.sum(V @ (-h * (V.mT @ M @ V)) @ V.mT, axis=0)
         total = np.zeros((m, m))
-        for row, log, V in zip(rows, *self.log, strict=True):
+        for row, log, V in zip(rows, self.logs, self.vectors, strict=True):
             N = _half_product(V.T, unvech(row) @ V, lower=False)
             for band in _bands(m):
                 N[band, band.start :] *= _h(log[band, None], log[band.start :])
@@ -168,7 +168,7 @@ class PlainDecomposition:
 
     def pull_factor(self, rows: np.ndarray) -> np.ndarray:
         """Derivative of ``sum <rows, features>`` in the entries of W."""
-        (logs, V), M = self.log, unvech(rows)
+        logs, V, M = self.logs, self.vectors, unvech(rows)
         WX = self.W @ self.X if self.WX is None else self.WX
         root = np.exp(-logs / 2)
         slope = root[:, :, None] * root[:, None, :] / sinhc((logs[:, :, None] - logs[:, None, :]) / 2)
@@ -347,10 +347,10 @@ def _congruence(W: np.ndarray, X: np.ndarray, C: np.ndarray | None) -> np.ndarra
     return root @ root.T
 
 
-def _logarithm(log: Spectrum) -> np.ndarray:
+def _logarithm(logs: np.ndarray, V: np.ndarray) -> np.ndarray:
     """``V diag(logs) V'`` of large matrices, for logs that ascend: but for the smallest, a square."""
-    m, low = log.values.shape[-1], log.values[:, :1]
-    root = log.vectors * np.sqrt(log.values - low)[:, None, :]
+    m, low = logs.shape[-1], logs[:, :1]
+    root = V * np.sqrt(logs - low)[:, None, :]
     L = root @ root.mT
     L.reshape(-1, m * m)[:, :: m + 1] += low
     return L

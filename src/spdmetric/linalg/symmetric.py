@@ -56,26 +56,6 @@ def is_complex(X: Array) -> bool:
     return array_namespace(X).isdtype(X.dtype, "complex floating")
 
 
-# -- One eigendecomposition ---------------------------------------------------
-
-
-class Spectrum(NamedTuple):
-    """Eigenvalues (ascending) and eigenvectors of a stack of symmetric matrices."""
-
-    values: Array  # (..., d)
-    vectors: Array  # (..., d, d), one eigenvector a column
-
-    def compose(self, values: Array) -> Array:
-        """Return ``V diag(values) V'``: a function of the matrices, given on the spectrum."""
-        return (self.vectors * values[..., None, :]) @ adjoint(self.vectors)
-
-
-def spectrum(S: Array) -> Spectrum:
-    """Eigendecomposition of each matrix of a stack (the lower triangle is read)."""
-    values, vectors = array_namespace(S).linalg.eigh(S)
-    return Spectrum(values, vectors)
-
-
 def adjoint(A: Array) -> Array:
     """Transpose of each matrix of a stack, conjugate where it is complex."""
     return array_namespace(A).conj(A.mT) if is_complex(A) else A.mT
@@ -94,22 +74,29 @@ def congruence(W: Array, X: Array) -> Array:
 # -- Functions of symmetric matrices ------------------------------------------
 
 
+def compose(values: Array, V: Array) -> Array:
+    """Return ``V diag(values) V'`` of eigenvalues (..., d), or functions of them, and eigenvectors."""
+    return (V * values[..., None, :]) @ adjoint(V)
+
+
 def expm(S: Array) -> Array:
     """Exponential of symmetric matrices."""
-    s = spectrum(S)
-    return s.compose(array_namespace(S).exp(s.values))
+    xp = array_namespace(S)
+    values, V = xp.linalg.eigh(S)
+    return compose(xp.exp(values), V)
 
 
 def logm(X: Array) -> Array:
     """Logarithm of SPD matrices."""
-    s = spectrum(X)
-    return s.compose(array_namespace(X).log(s.values))
+    xp = array_namespace(X)
+    values, V = xp.linalg.eigh(X)
+    return compose(xp.log(values), V)
 
 
 def powm(X: Array, exponent: float) -> Array:
     """Real power of SPD matrices."""
-    s = spectrum(X)
-    return s.compose(s.values**exponent)
+    values, V = array_namespace(X).linalg.eigh(X)
+    return compose(values**exponent, V)
 
 
 def sqrtm(X: Array) -> Array:

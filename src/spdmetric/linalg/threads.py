@@ -11,15 +11,16 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache, partial
+from functools import lru_cache, partial, wraps
 from queue import Empty, SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
 Map = Callable[..., Iterable[Any]]  # a function over chunks, results in their order
 Item = TypeVar("Item")
+P = ParamSpec("P")
 R = TypeVar("R")
 
 
@@ -146,4 +147,12 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_begin_anew)
 
 
-one_thread = threads()  # to decorate functions with
+def one_thread(function: Callable[P, R]) -> Callable[P, R]:
+    """Make a function run with one thread of BLAS."""
+
+    @wraps(function)
+    def inside(*args: P.args, **kwargs: P.kwargs) -> R:
+        with threads():
+            return function(*args, **kwargs)
+
+    return inside

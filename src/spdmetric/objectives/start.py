@@ -12,7 +12,7 @@ from scipy.linalg import eigh
 
 from spdmetric.caller import spell
 from spdmetric.linalg.batch import Views, make_stack, map_views, view_columns
-from spdmetric.linalg.symmetric import Array, congruence, invsqrtm, is_complex, logm, spectrum
+from spdmetric.linalg.symmetric import Array, congruence, is_complex, logm, powm
 from spdmetric.manifolds import Ball, ProductBall, RankBall
 from spdmetric.means import Average, RowFunction, find_mean
 from spdmetric.objectives.data import Data, Summand, Target, count_differences, take_view, view_sizes, whiten
@@ -41,7 +41,7 @@ class Start(NamedTuple):
     @property
     def factor(self) -> np.ndarray:
         """W0, of shape (k, d): the coordinates of X are ``W0 X W0'``."""
-        return self.rotation @ invsqrtm(self.center) @ self.basis.conj().T
+        return self.rotation @ powm(self.center, -0.5) @ self.basis.conj().T
 
     def ball(self, rank: int | None, radius: float, *, real: bool = True) -> Any:
         """The points within a distance; with ``real``, complex coordinates are shown as real ones."""
@@ -124,7 +124,7 @@ def find_start(
         center = find_mean(init, inward_average, data.shape[0], data.dtype)
     if rank is None:
         return Start(basis, center, np.eye(d))
-    departures = _of(logm if definite else _from_identity, _through(invsqrtm(center) @ inward, total))
+    departures = _of(logm if definite else _from_identity, _through(powm(center, -0.5) @ inward, total))
     return Start(basis, center, class_directions(departures, center.shape[0], data.target.contrasts))
 
 
@@ -190,9 +190,9 @@ def _indefinite(X: np.ndarray, target: Target) -> float:
 
 def common_range(average: Average, floor: float | None = None) -> np.ndarray:
     """Columns that span the range of all matrices; a share ``floor`` of the largest eigenvalue is zero."""
-    s = spectrum(average(lambda X: X / np.trace(X, axis1=1, axis2=2).real[:, None, None]))
-    floor = s.values.size * _EPS if floor is None else floor
-    return s.vectors[:, s.values > floor * s.values[-1]]
+    values, vectors = np.linalg.eigh(average(lambda X: X / np.trace(X, axis1=1, axis2=2).real[:, None, None]))
+    floor = values.size * _EPS if floor is None else floor
+    return vectors[:, values > floor * values[-1]]
 
 
 # The mean variance, times this, is added to the variance within the classes in every direction.
