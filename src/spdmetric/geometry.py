@@ -11,6 +11,7 @@ Naming trap: the inner product here, the paper's k_G, is pyRiemann's
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from array_api_compat import device
@@ -168,11 +169,10 @@ def pairwise_distance(
     D : array of shape (n, m)
     """
     X, Y = _floating(X), None if Y is None else _floating(Y)
-    if metric == "euclid":
-        return _distances_of_vectors(list_entries(X), None if Y is None else list_entries(Y))
-    if metric == "logeuclid":
-        others = None if Y is None else tangent_vectors(Y, reference)
-        return _distances_of_vectors(tangent_vectors(X, reference), others)
+    if metric in ("euclid", "logeuclid"):
+        embed = list_entries if metric == "euclid" else partial(tangent_vectors, reference=reference)
+        u = embed(X)
+        return _distances_of_vectors(u, u if Y is None else embed(Y))
     if metric in ("riemann", "stein"):
         distance = _riemann_for(X, Y) if metric == "riemann" else distance_stein
         if Y is None:
@@ -188,9 +188,8 @@ def _floating(X: Array) -> Array:
     return X if xp.isdtype(X.dtype, floats) else xp.asarray(X, dtype=xp.float64)
 
 
-def _distances_of_vectors(u: Array, v: Array | None) -> Array:
+def _distances_of_vectors(u: Array, v: Array) -> Array:
     """Euclidean distances, rows by rows; a whole stack at once would need n m p numbers."""
-    v = u if v is None else v
     xp = array_namespace(u, v)
     return xp.stack([xp.linalg.vector_norm(u[i : i + 1, :] - v, axis=-1) for i in range(u.shape[0])])
 

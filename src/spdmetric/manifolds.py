@@ -282,13 +282,10 @@ class ProductPoint:
         """Coordinates of each view, complex where those of its point are."""
         blocks, stop = [], 0
         for view in self.views:
-            rows, columns = view.S.shape
-            if is_complex(view.S):
-                blocks.append(to_complex(S[: 2 * rows, stop : stop + 2 * columns]) * sqrt(2.0))
-                stop += 2 * columns
-            else:
-                blocks.append(S[:rows, stop : stop + columns])
-                stop += columns
+            rows, columns = np.multiply(view.S.shape, 2 if is_complex(view.S) else 1).tolist()
+            block = S[:rows, stop : stop + columns]
+            blocks.append(to_complex(block) * sqrt(2.0) if is_complex(view.S) else block)
+            stop += columns
         return blocks
 
     def _parts(self, S: np.ndarray) -> Iterable[tuple[BallPoint | RankPoint, np.ndarray]]:

@@ -147,11 +147,14 @@ def average_riemann(
     rows = average(partial(_log_and_curvature, factor=frame.factor, n=n, square=True))
     J = unvech(_traceless(detached(rows[p : 2 * p])))
     guess = _guess_hessian(unvech(detached(rows[:p])) - J @ J)
-    here, secants, rate = MeanLog.from_rows(rows[p:], frame), Secants(), 1.0
 
-    def look(frame: Frame) -> MeanLog:
-        return MeanLog.from_rows(average(partial(_log_and_curvature, factor=frame.factor, n=n)), frame)
+    def look(frame: Frame, mean: Array | None = None) -> MeanLog:
+        """At a frame; the mean of `_log_and_curvature` there may be known."""
+        mean = average(partial(_log_and_curvature, factor=frame.factor, n=n)) if mean is None else mean
+        J, rest = mean[:-3], [float(detached(mean[k])) for k in (-3, -2, -1)]
+        return MeanLog(frame, J, float(array_namespace(J).linalg.vector_norm(detached(J))), *rest)
 
+    here, secants, rate = look(frame, rows[p:]), Secants(), 1.0
     for _ in range(max_iter):
         step = secants.solve(here.J, here.curvature, guess)
         frame = here.frame.move(step)
@@ -268,12 +271,6 @@ class MeanLog(NamedTuple):
     curvature: float  # of half the mean squared distance, about, on the mean of all directions
     bound: float  # in no direction is it more
     condition: float  # condition number of the whitened matrices
-
-    @classmethod
-    def from_rows(cls, mean: Array, frame: Frame) -> MeanLog:
-        """From the mean of `_log_and_curvature`."""
-        J, rest = mean[:-3], [float(detached(mean[k])) for k in (-3, -2, -1)]
-        return cls(frame, J, float(array_namespace(J).linalg.vector_norm(detached(J))), *rest)
 
 
 def _guess_hessian(M: Array) -> Guess:

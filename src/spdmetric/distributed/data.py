@@ -297,7 +297,7 @@ class ClusterData(Data):
     keep: bool  # whether chunks at a point are kept for the second pass
 
     def average(self, f: RowFunction) -> np.ndarray:
-        return self.total(partial(_weighted_sum, f)) / self.target.total
+        return self.total(lambda X, target: weighted_sum(f, X, target.weight)) / self.target.total
 
     def total(self, f: Summand) -> Any:
         values = self.cluster.each(partial(_apply, f), self.X)
@@ -336,7 +336,3 @@ class ClusterData(Data):
         return self.cluster.result(there) if fetch else there
 
     in_memory = False
-
-
-def _weighted_sum(f: RowFunction, X: np.ndarray, target: ClassTarget) -> Any:
-    return weighted_sum(f, X, target.weight)

@@ -301,11 +301,8 @@ class Data:
 
     def take(self, index: Rows) -> Data:
         """Some of them; classes may be absent."""
-        X = (
-            self.X[index]
-            if isinstance(self.X, np.ndarray | Views)
-            else select_rows(self.X, np.arange(self.shape[0])[index])
-        )
+        held = isinstance(self.X, np.ndarray | Views)
+        X = self.X[index] if held else select_rows(self.X, np.arange(self.shape[0])[index])
         return Data(X, self.target.take(index), map=self.map)
 
     @property

@@ -57,7 +57,8 @@ class RunningMisalignment:
     def sample(self, rows: np.ndarray, point: FactorPoint, memory: Moments | None = None) -> Sample:
         """Evaluate some rows, with the moments remembered of others; without any, with their own."""
         # The last matrix is the center, which features are relative to.
-        stack = make_stack(map_views(_with_identity, self.data.X[rows]), self._work)
+        X = map_views(lambda X: np.concatenate([X, np.eye(X.shape[1])[None]]), self.data.X[rows])
+        stack = make_stack(X, self._work)
         here, Y, weight = stack.decompose(point.factor), self._Y[rows], self._weight[rows]
         return Sample(here, Y, weight, point, memory, self.data.target.norm_about)
 
@@ -174,7 +175,8 @@ class Past(NamedTuple):
         scale = self.total / moments.weight  # the weighting has the unit of all, as that of `fit`
         C, A = scale * np.asarray(moments.C), scale * moments.A[:, came]
         squares = self.total * (np.diag(q) - np.outer(q, q))
-        ridge = FeatureRidge.from_scatter(C, A, squares, self.total, n / q.size, learned=True)
+        of_all = moments._replace(weight=self.total, A=A, C=C)
+        ridge = FeatureRidge.from_moments(of_all, squares, n / q.size, learned=True)
         weighting = weigh_directions(ridge, ridge.estimated_errors(n))
         directions = _turned(map_views(adjoint, self.point.frame), weighting.directions.T).T
         return weighting._replace(directions=directions) if directions.size else None
@@ -189,10 +191,6 @@ def _averages(moments: Moments) -> Moments:
     """The same of matrices whose weights add up to 1."""
     s = moments.weight
     return moments._replace(weight=1.0, A=moments.A / s, C=moments.C / s)
-
-
-def _with_identity(X: np.ndarray) -> np.ndarray:
-    return np.concatenate([X, np.eye(X.shape[1])[None]])
 
 
 def _traceless(xi: np.ndarray) -> np.ndarray:

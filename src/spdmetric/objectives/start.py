@@ -105,7 +105,7 @@ def find_start(
     if rank is not None:  # of singular matrices, on the range that they share
         basis = common_range(average)
         inward = basis.conj().T
-        definite = _through(inward, total)(_indefinite) == 0
+        definite = _through(inward, total)(lambda X, target: not is_definite(X)) == 0
         if isinstance(init, str) and init in ("riemann", "median", "logeuclid") and not definite:
             raise ValueError(
                 f"init={init!r} needs matrices that are positive definite on the {basis.shape[1]} dimensions "
@@ -124,7 +124,8 @@ def find_start(
         center = find_mean(init, inward_average, data.shape[0], data.dtype)
     if rank is None:
         return Start(basis, center, np.eye(d))
-    departures = _of(logm if definite else _from_identity, _through(powm(center, -0.5) @ inward, total))
+    depart: RowFunction = logm if definite else lambda X: X - np.eye(X.shape[-1])
+    departures = _of(depart, _through(powm(center, -0.5) @ inward, total))
     return Start(basis, center, class_directions(departures, center.shape[0], data.target.contrasts))
 
 
@@ -183,11 +184,6 @@ def _through(factor: np.ndarray, total: Total) -> Total:
     return _of(partial(congruence, factor), total)
 
 
-def _indefinite(X: np.ndarray, target: Target) -> float:
-    """1 for a chunk with a singular matrix."""
-    return 0.0 if is_definite(X) else 1.0
-
-
 def common_range(average: Average, floor: float | None = None) -> np.ndarray:
     """Columns that span the range of all matrices; a share ``floor`` of the largest eigenvalue is zero."""
     values, vectors = np.linalg.eigh(average(lambda X: X / np.trace(X, axis1=1, axis2=2).real[:, None, None]))
@@ -232,10 +228,6 @@ def class_directions(total: Total, d: int, contrasts: Callable[[np.ndarray], lis
     order = np.argsort(-np.stack(ratios, axis=1)[::-1], axis=1, kind="stable")  # (d, c), for each round
     best_first = np.take_along_axis(np.stack(found, axis=2)[:, ::-1], order[None], axis=2)
     return _orthogonalized(best_first.reshape(d, -1))
-
-
-def _from_identity(X: np.ndarray) -> np.ndarray:
-    return X - np.eye(X.shape[-1])
 
 
 def _orthogonalized(columns: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from spdmetric.linalg.symmetric import Moments
+from spdmetric.linalg.symmetric import Moments, center
 from spdmetric.objectives.data import Target
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -82,13 +82,14 @@ def discriminant_weighting(
     classes too, as for regression targets.
     """
     w, per_class = target.weight, None if by_error else target.per_class
-    rows = vectors - (w @ vectors) / w.sum()  # (n, p)
-    rows *= np.sqrt(w)[:, None]
+    mean = (w @ vectors) / w.sum()
+    rows = center(vectors, mean, w[:, None])  # (n, p)
     if rows.shape[0] < rows.shape[1]:
         gram = GramRidge.from_products(rows @ rows.T, target, rows.shape[1], per_class, learned=learned)
         return weigh_directions(gram, gram.errors(target), rows)
     Y = rows_of(target)
-    ridge = FeatureRidge.from_scatter(rows.T @ rows, rows.T @ Y, Y.T @ Y, float(w.sum()), per_class, learned)
+    moments = Moments(float(w.sum()), mean, np.zeros(Y.shape[1]), rows.T @ Y, rows.T @ rows)
+    ridge = FeatureRidge.from_moments(moments, Y.T @ Y, per_class, learned)
     return weigh_directions(ridge, ridge.errors(rows, target))
 
 
@@ -109,29 +110,18 @@ class FeatureRidge(NamedTuple):
     usual: int | None = None
 
     @classmethod
-    def from_scatter(
-        cls,
-        C: np.ndarray,
-        A: np.ndarray,
-        squares: np.ndarray,
-        weight: float,
-        per_class: float | None,
-        learned: bool = False,
-    ) -> FeatureRidge:
-        """From ``C = sum w_i Phi_i' Phi_i`` and ``A = sum w_i Phi_i' Y_i``; see `ClassTarget.per_class`."""
-        values, basis = np.linalg.eigh(C)
-        values, inner = np.maximum(values, 0.0), basis.T @ A
-        penalties, usual = _PENALTIES[_PENALTIES >= _LEAST_OF_FEATURES] * _largest(values), None
-        if per_class is not None:
-            penalties = _class_penalties(values, penalties, inner, squares, weight, per_class, len(C))
-            penalties, usual = (penalties[[_USUAL]], None) if learned else (penalties, _USUAL)
-        return cls(values, basis, inner, squares, weight, penalties, usual)
-
-    @classmethod
     def from_moments(
         cls, moments: Moments, squares: np.ndarray, per_class: float | None, learned: bool
     ) -> FeatureRidge:
-        return cls.from_scatter(np.asarray(moments.C), moments.A, squares, moments.weight, per_class, learned)
+        """From the moments of all vectors, and of the targets B; see `ClassTarget.per_class`."""
+        values, basis = np.linalg.eigh(np.asarray(moments.C))
+        values, inner, p = np.maximum(values, 0.0), basis.T @ moments.A, len(basis)
+        penalties, usual = _PENALTIES[_PENALTIES >= _LEAST_OF_FEATURES] * _largest(values), None
+        if per_class is not None:
+            weight = moments.weight
+            penalties = _class_penalties(values, penalties, inner, squares, weight, per_class, p)
+            penalties, usual = (penalties[[_USUAL]], None) if learned else (penalties, _USUAL)
+        return cls(values, basis, inner, squares, moments.weight, penalties, usual)
 
     def errors(self, rows: np.ndarray, target: Target) -> Errors:
         """Errors of a chunk: rows are its centered vectors, times the roots of their weights."""
