@@ -138,13 +138,14 @@ def transform(X: Any, embed: Callable[..., np.ndarray], p: int, rank: int | None
     """Return the vectors, of length p, of matrices of at least some rank; nothing is computed yet."""
     X = whole_matrices(X)
     dtype = np.dtype(np.float32 if X.dtype in (np.float32, np.complex64) else np.float64)
+    none = np.empty((0, p), dtype=dtype)
     return X.map_blocks(
-        partial(_embed_block, embed=embed, p=p, rank=rank, dtype=dtype, n_chunks=len(X.chunks[0])),
+        partial(_embed_block, embed=embed, none=none, rank=rank, n_chunks=len(X.chunks[0])),
         dtype=dtype,
         drop_axis=list(range(1, X.ndim)),
         new_axis=[1],
         chunks=(X.chunks[0], (p,)),
-        meta=np.empty((0, p), dtype=dtype),
+        meta=none,
     )
 
 
@@ -152,15 +153,14 @@ def _embed_block(
     X: np.ndarray,
     *,
     embed: Callable[..., np.ndarray],
-    p: int,
+    none: np.ndarray,
     rank: int | None,
-    dtype: np.dtype,
     n_chunks: int,
     block_info: Any = None,
 ) -> np.ndarray:
     where = block_info[0]
     if len(X) == 0:
-        return np.empty((0, p), dtype=dtype)
+        return none
     rows = slice(*where["array-location"][0])
     checked = check_chunk(X, rank, where["chunk-location"][0], rows, n_chunks)
-    return embed(checked, first=rows.start).astype(dtype, copy=False)
+    return embed(checked, first=rows.start).astype(none.dtype, copy=False)

@@ -171,8 +171,7 @@ class Evaluation:
         other = -scale * float(np.vdot(self.summary.A, self.summary.A)) / self._C_norm**2
         if not self.gram:
             return self.moments, scale, other
-        target = self.data.target
-        Y, w = target.Y, target.weight[:, None]
+        Y, w = self.data.target.Y, self.data.target.weight[:, None]
         root = np.sqrt(w)
         # A too is a sum of centered tangent vectors: both terms are one product with all of them.
         left, rows = self._gram_matrix, self._root
