@@ -225,12 +225,8 @@ MEANS: dict[str, Callable[[Average, int | None], Array]] = {
 def find_mean(name: str, average: Average, n: int, dtype: Any) -> Array:
     """A mean by its name, given how to average; of Hermitian matrices by their real ones."""
     if np.dtype(dtype).kind == "c" and name in ("riemann", "median"):
-        return to_complex(MEANS[name](lambda f: average(partial(_of_real, f)), n))
+        return to_complex(MEANS[name](lambda f: average(lambda X: f(to_real(X))), n))
     return MEANS[name](average, n)
-
-
-def _of_real(f: RowFunction, X: np.ndarray) -> np.ndarray:
-    return f(to_real(X))
 
 
 # -- Steps on the manifold ----------------------------------------------------

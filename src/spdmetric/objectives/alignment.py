@@ -100,14 +100,14 @@ class Evaluation:
     @lazy
     def frame_gradient(self) -> Any:
         """Riemannian gradient, as a symmetric matrix in the frame, of several views one of each."""
-        xi = self.data.total_of_parts(_pull, self.factor, self.parts, False, *self._cotangents)
+        xi = self.data.total_of_parts(_pull, self.factor, self.parts, self._cotangents, False)
         return map_views(_traceless, xi)
 
     @lazy
     def factor_gradient(self) -> Any:
         """Derivative in the entries of the factor of the point, (m, d), of several views one of each."""
         R = self.objective.rotation
-        there = self.data.total_of_parts(_pull, self.factor, self.parts, True, *self._cotangents)
+        there = self.data.total_of_parts(_pull, self.factor, self.parts, self._cotangents, True)
         return there if R is None else map_views(lambda of, Q: of @ Q.conj().T, there, R)
 
     @lazy
@@ -165,12 +165,12 @@ class Evaluation:
         return self._root @ self._root.T
 
     @lazy
-    def _cotangents(self) -> tuple[Any, ...]:
+    def _cotangents(self) -> Any:
         """What all chunks need to know to pull back: derivatives in the features, or in the moments."""
         scale = -2 / (self._C_norm * self.objective.target_norm)  # the sign makes f a misalignment
         other = -scale * float(np.vdot(self.summary.A, self.summary.A)) / self._C_norm**2
         if not self.gram:
-            return self.moments, scale, other
+            return self.data.call(_scale, self.moments, scale, other)  # once, where they are
         Y, w = self.data.target.Y, self.data.target.weight[:, None]
         root = np.sqrt(w)
         # A too is a sum of centered tangent vectors: both terms are one product with all of them.
@@ -182,7 +182,7 @@ class Evaluation:
         left += across
         for start in range(0, rows.shape[1], 128):
             rows[:, start : start + 128] = left @ rows[:, start : start + 128]
-        return (rows,)
+        return rows
 
 
 def _traceless(xi: np.ndarray) -> np.ndarray:
@@ -206,21 +206,17 @@ def _estimate_curvature(A: np.ndarray, factor: np.ndarray) -> np.ndarray:
     return estimate
 
 
-def _pull(
-    chunk: Chunk,
-    here: Decomposition,
-    to_factor: bool,
-    known: Moments | np.ndarray,
-    of_A: float = 0.0,
-    of_C: float = 0.0,
-) -> Factor:
-    """Derivative in the frame, or the factor, from that in all features, or in A and C over these."""
+def _scale(moments: Moments, of_A: float, of_C: float) -> Moments:
+    return moments._replace(A=of_A * moments.A, C=of_C * np.asarray(moments.C))
+
+
+def _pull(chunk: Chunk, here: Decomposition, known: Moments | np.ndarray, to_factor: bool) -> Factor:
+    """Derivative of the misalignment in the frame, or the factor, from that in the features of a chunk."""
     if isinstance(known, np.ndarray):
         rows = known[chunk.rows]
     else:
         Y, weight = chunk.target.Y, chunk.target.weight[:, None]
-        right, across = of_C * np.asarray(known.C), of_A * known.A
-        rows = here.cotangents(here.features, known.mean, Y, weight, right, across)
+        rows = here.cotangents(here.features, known.mean, Y, weight, np.asarray(known.C), known.A)
     return here.pull_factor(rows) if to_factor else here.pull(rows)
 
 

@@ -320,7 +320,7 @@ class GaussianEvaluation(Evaluation):
         return float(np.exp(best_log_tau(self._family))) if gamma is None else gamma * self._square_spread
 
     @lazy
-    def _cotangents(self) -> tuple[np.ndarray]:
+    def _cotangents(self) -> np.ndarray:
         """Derivative of the misalignment in the features, (n, p)."""
         points, scale = self._points, self._tau / np.sqrt(self._square_spread)
         D = self._kernel.cotangents()
@@ -331,4 +331,4 @@ class GaussianEvaluation(Evaluation):
             along_tau = -2 * float(np.vdot(points, D))  # minus the sum of R_ij square_ij
             share = self.data.target.weight[:, None] / self.summary.weight
             M += (2 * scale * along_tau) * share * points
-        return (M,)
+        return M

@@ -144,11 +144,7 @@ def _find_view_starts(data: Data, init: str | Array, rank: int | None) -> ViewSt
 
 def _over_view(of_all: Callable[..., Any], v: int, size: int, f: Callable[..., Any]) -> Any:
     """An average or a total of a function of one view."""
-    return of_all(partial(_of_view, f, v, size))
-
-
-def _of_view(f: Callable[..., Any], v: int, size: int, X: Any, *target: Any) -> Any:
-    return f(take_view(X, v, size), *target)
+    return of_all(lambda X, *target: f(take_view(X, v, size), *target))
 
 
 def _find_scales(data: Data, factors: Views) -> tuple[float, ...]:
