@@ -20,7 +20,7 @@ import numpy as np
 
 from spdmetric.linalg.batch import Decomposition, Factor, Views, make_stack, map_views, view_columns
 from spdmetric.linalg.hermitian import fill_matrices, list_entries
-from spdmetric.linalg.symmetric import Moments, adjoint, compute_moments, lazy, symmetrize
+from spdmetric.linalg.symmetric import Moments, adjoint, compute_cotangents, compute_moments, lazy, symmetrize
 from spdmetric.manifolds import FactorPoint
 from spdmetric.objectives.alignment import Evaluation, Misalignment
 from spdmetric.objectives.data import Data, default_chunk_size
@@ -116,12 +116,6 @@ class Sample:
             return self.point.gradient(self._decomposition.pull_factor(self._cotangent))
         return self.point.gradient(map_views(_traceless, self._decomposition.pull(self._cotangent)))
 
-    @property
-    def curvature_estimate(self) -> Factor:
-        """The same in all directions, for want of knowing."""
-        eyes: Factor = map_views(lambda W: np.eye(len(W)), self.point.factor)
-        return eyes
-
     @lazy
     def _cotangent(self) -> np.ndarray:
         """Derivative of the misalignment in the features of the batch and of the center, (n + 1, p)."""
@@ -132,8 +126,9 @@ class Sample:
             return np.zeros_like(self._decomposition.features)
         scale = -2 / (np.sqrt(C_square) * self._target_norm * self._weight.sum())
         ratio = float(np.vdot(given.A, given.A)) / C_square
-        M = (self._Y - given.target_mean) @ given.A.T - (self._features - given.mean) @ (ratio * C)
-        M = _turned(map_views(adjoint, self.point.frame), scale * self._weight * M)
+        Y, weight = self._Y - given.target_mean, scale * self._weight
+        M = compute_cotangents(self._features, given.mean, Y, weight, -ratio * C, given.A)
+        M = _turned(map_views(adjoint, self.point.frame), M)
         return np.concatenate([M, -M.sum(axis=0, keepdims=True)])
 
 
