@@ -79,10 +79,10 @@ def check_psd(X: Any, rank: int | None, *, name: str = "X", first: int = 0, view
     if _surely_definite(X):
         return X
     values, ranks = _values_and_ranks(X)
-    if rank is not None:
+    if rank is None:
+        _refuse_singular(values, ranks, name, first)
+    else:
         _refuse_low_rank(values, ranks, rank, name, first)
-    elif (bad := first_true(ranks < X.shape[-1])) is not None:
-        _refuse_singular(values, ranks, f"{name}[{first + bad}]", bad)
     return X
 
 
@@ -337,11 +337,14 @@ def _values_and_ranks(X: Array) -> tuple[Array, Array]:
     return values, xp.sum(xp.astype(values > X.shape[-1] * _EPS * values[:, -1:], xp.int64), axis=-1)
 
 
-def _refuse_singular(values: Array, ranks: Array, name: str, bad: int) -> None:
+def _refuse_singular(values: Array, ranks: Array, name: str, first: int) -> None:
     xp, (n, d) = array_namespace(values), values.shape
+    bad = first_true(ranks < d)
+    if bad is None:
+        return
     count = int(xp.sum(xp.astype(ranks < d, xp.int64)))
     raise ValueError(
-        f"{name} is not positive definite (smallest eigenvalue {float(values[bad, 0]):.3g}, "
+        f"{name}[{first + bad}] is not positive definite (smallest eigenvalue {float(values[bad, 0]):.3g}, "
         f"largest {float(values[bad, -1]):.3g}, numerical rank {int(ranks[bad])} of "
         f"{d}); {count} of {n} matrices are not. Estimate them with shrinkage (for "
         "instance pyriemann.estimation.Covariances('oas')), or learn a low-rank metric with rank=m, m at "

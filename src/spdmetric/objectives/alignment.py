@@ -100,14 +100,14 @@ class Evaluation:
     @lazy
     def frame_gradient(self) -> Any:
         """Riemannian gradient, as a symmetric matrix in the frame, of several views one of each."""
-        xi = self.data.total_of_parts(_pull, self.factor, self.parts, self._cotangents, False)
+        xi = self.data.total_of_parts(_pull, self.factor, self.parts, self._cotangents(), False)
         return map_views(_traceless, xi)
 
     @lazy
     def factor_gradient(self) -> Any:
         """Derivative in the entries of the factor of the point, (m, d), of several views one of each."""
         R = self.objective.rotation
-        there = self.data.total_of_parts(_pull, self.factor, self.parts, self._cotangents, True)
+        there = self.data.total_of_parts(_pull, self.factor, self.parts, self._cotangents(), True)
         return there if R is None else map_views(lambda of, Q: of @ Q.conj().T, there, R)
 
     @lazy
@@ -164,9 +164,8 @@ class Evaluation:
     def _gram_matrix(self) -> np.ndarray:
         return self._root @ self._root.T
 
-    @lazy
     def _cotangents(self) -> Any:
-        """What all chunks need to know to pull back: derivatives in the features, or in the moments."""
+        """What all chunks need to know to pull back, and nobody else: derivatives in features or moments."""
         scale = -2 / (self._C_norm * self.objective.target_norm)  # the sign makes f a misalignment
         other = -scale * float(np.vdot(self.summary.A, self.summary.A)) / self._C_norm**2
         if not self.gram:

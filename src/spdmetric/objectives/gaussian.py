@@ -319,7 +319,6 @@ class GaussianEvaluation(Evaluation):
         gamma = self.objective.gamma
         return float(np.exp(best_log_tau(self._family))) if gamma is None else gamma * self._square_spread
 
-    @lazy
     def _cotangents(self) -> np.ndarray:
         """Derivative of the misalignment in the features, (n, p)."""
         points, scale = self._points, self._tau / np.sqrt(self._square_spread)
