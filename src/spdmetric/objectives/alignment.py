@@ -179,8 +179,9 @@ class Evaluation:
         across = Y @ (root * Y).T
         across *= scale * w
         left += across
-        for start in range(0, rows.shape[1], 128):
-            rows[:, start : start + 128] = left @ rows[:, start : start + 128]
+        width = max(128, 40_000 // len(rows))  # columns at a time
+        for start in range(0, rows.shape[1], width):
+            rows[:, start : start + width] = left @ rows[:, start : start + width]
         return rows
 
 
