@@ -7,7 +7,7 @@ import numpy as np
 from spdmetric.linalg.compiled.cache import kernel
 from spdmetric.linalg.compiled.eigen import GROUPS, LINES, MORE, diagonalize, tridiagonalize
 from spdmetric.linalg.compiled.lanes import LANES
-from spdmetric.linalg.symmetric import Spectrum
+from spectral import Spectrum
 
 
 @kernel

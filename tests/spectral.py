@@ -8,7 +8,23 @@ direction xi.  In the eigenbasis of A the first derivative is multiplication by
 
 from __future__ import annotations
 
-from spdmetric.linalg.symmetric import Array, Spectrum, array_namespace, sinhc, spectrum, ucothu
+from typing import NamedTuple
+
+from spdmetric.linalg.symmetric import Array, array_namespace, compose, sinhc, ucothu
+
+
+class Spectrum(NamedTuple):
+    """Eigenvalues, ascending, and eigenvectors of a stack."""
+
+    values: Array
+    vectors: Array
+
+    def compose(self, values: Array) -> Array:
+        return compose(values, self.vectors)
+
+
+def spectrum(S: Array) -> Spectrum:
+    return Spectrum(*array_namespace(S).linalg.eigh(S))
 
 
 class LogCongruence:

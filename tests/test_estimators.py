@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from random_matrices import labeled, rotation, spd
 from spdmetric import CommonRange, LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV, geometry
 from spdmetric.datasets import make_toy
-from spdmetric.estimators import _fitted, embedding
+from spdmetric.estimators import _fitted, embedding, preprocessing
 from spdmetric.geometry import distance_riemann, mean_euclid, mean_logeuclid, mean_riemann
 from spdmetric.linalg import symmetric
 from spdmetric.linalg.symmetric import congruence
@@ -178,7 +178,7 @@ def test_blas_runs_one_thread(rng, monkeypatch):
         seen.setdefault(name, set()).update(pools)
         return real(*arrays)
 
-    for module in (symmetric, geometry, _fitted, embedding):
+    for module in (symmetric, geometry, _fitted, embedding, preprocessing):
         monkeypatch.setattr(module, "array_namespace", look)
     with threadpool_limits(2, user_api="blas"):
         for name, call in calls.items():  # noqa: B007 - look reads the name

@@ -46,16 +46,16 @@ def test_real_matrices_of_complex_ones(X, rng):
     """Products, logarithms and vectors go along; what is not of that form is projected."""
     R, L = hermitian.to_real(X), np.array([logm(Z) for Z in X])
     np.testing.assert_allclose(hermitian.to_real(X @ X), R @ R, atol=1e-12)
-    vectors = hermitian.vech_complex(L)
+    vectors = hermitian.list_entries(L)
     whole = hermitian.unfold(vectors)
     np.testing.assert_allclose(hermitian.fold(whole), vectors, atol=1e-14)
-    np.testing.assert_allclose(hermitian.unvech_complex(vectors), L, atol=1e-12)
+    np.testing.assert_allclose(hermitian.fill_matrices(vectors, L), L, atol=1e-12)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), np.linalg.norm(L, axis=(1, 2)), rtol=1e-12)
     # `unfold` is twice the adjoint of `fold`.
     v, w = rng.standard_normal(36), rng.standard_normal(16)
     np.testing.assert_allclose(2 * hermitian.fold(v) @ w, v @ hermitian.unfold(w), rtol=1e-12)
     with pytest.raises(ValueError, match="length 15 is not that of a Hermitian matrix"):
-        hermitian.unvech_complex(np.zeros(15))
+        hermitian.fill_matrices(np.zeros(15), L)
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-12])

@@ -8,8 +8,8 @@ import pytest
 
 from random_matrices import spd, symmetric
 from spdmetric import LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanRegressor
-from spdmetric.linalg.symmetric import spectrum
 from spdmetric.validation import check_psd, check_spd, is_definite
+from spectral import spectrum
 
 
 def with_entry(X, value, at=(1, 0, 2)):

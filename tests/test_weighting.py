@@ -15,6 +15,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from random_matrices import labeled, spd
 from spdmetric import LogEuclideanMetric
+from spdmetric.linalg.symmetric import Moments
 from spdmetric.objectives.data import ClassTarget
 from spdmetric.objectives.weighting import (
     FeatureRidge,
@@ -57,7 +58,9 @@ def ridge_of(vectors, targets, form, penalties=None):
         ridge = GramRidge.from_products(rows @ rows.T, targets, vectors.shape[1], targets.per_class)
     else:
         Y = rows_of(targets)
-        ridge = FeatureRidge.from_scatter(rows.T @ rows, rows.T @ Y, Y.T @ Y, w.sum(), targets.per_class)
+        zero = np.zeros(vectors.shape[1]), np.zeros(Y.shape[1])
+        moments = Moments(w.sum(), *zero, rows.T @ Y, rows.T @ rows)
+        ridge = FeatureRidge.from_moments(moments, Y.T @ Y, targets.per_class, learned=False)
     if penalties is not None:
         ridge = ridge._replace(penalties=np.array(penalties) * ridge.values[-1], usual=None)
     errors = ridge.errors(targets) if form == "gram" else ridge.errors(rows, targets)

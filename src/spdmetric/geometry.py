@@ -1,21 +1,17 @@
 """Geometry of the data: how SPD matrices are compared.
 
-A reference point G enters through any factor W with ``W'W = G^-1``: all of ``log(W X W')`` for ``W`` and for
-``QW``, Q orthogonal, have the same distances and inner products.  The *tangent vectors* ``vech(log(W X W'))``
-turn the LogEuclidean distance at G into the Euclidean one (Theorem 2 of [Yger2015]_).
+A reference point G enters through any factor W with ``W'W = G^-1``.  The *tangent vectors* ``vech(log(W X
+W'))`` turn the LogEuclidean distance at G into the Euclidean one (Theorem 2 of [Yger2015]_).  Hermitian
+matrices are compared in the same way.  Nothing is checked here: `spdmetric.validation.check_spd` does that.
 
 Naming trap: the inner product here, the paper's k_G, is pyRiemann's
 ``kernel_riemann(Cref=G)``; its ``kernel_logeuclid(Cref=G)`` is another kernel.
-
-Hermitian positive definite matrices are compared in the same way, by all functions and means.
-
-Nothing is checked here, where most of the time is spent: `spdmetric.validation.check_spd` says of a stack
-whether it holds SPD matrices, or what is wrong with the first that is none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from array_api_compat import device
@@ -27,13 +23,13 @@ from spdmetric.linalg.symmetric import (
     Array,
     array_namespace,
     beside,
+    compose,
     congruence,
     expm,
     invsqrtm,
     is_complex,
     logm,
     powm,
-    spectrum,
     sqrtm,
 )
 from spdmetric.linalg.threads import one_thread
@@ -97,8 +93,8 @@ def geodesic(A: Array, B: Array, t: float) -> Array:
 
 def _apply_at(reference: Array, function: Callable[[Array], Array], X: Array) -> Array:
     """Apply a function of matrices in coordinates in which the reference is the identity."""
-    s = spectrum(reference)
-    root, factor = s.compose(s.values**0.5), s.compose(s.values**-0.5)
+    s, V = array_namespace(reference).linalg.eigh(reference)
+    root, factor = compose(s**0.5, V), compose(s**-0.5, V)
     return congruence(root, function(congruence(factor, X)))
 
 
@@ -173,11 +169,10 @@ def pairwise_distance(
     D : array of shape (n, m)
     """
     X, Y = _floating(X), None if Y is None else _floating(Y)
-    if metric == "euclid":
-        return _distances_of_vectors(list_entries(X), None if Y is None else list_entries(Y))
-    if metric == "logeuclid":
-        others = None if Y is None else tangent_vectors(Y, reference)
-        return _distances_of_vectors(tangent_vectors(X, reference), others)
+    if metric in ("euclid", "logeuclid"):
+        embed = list_entries if metric == "euclid" else partial(tangent_vectors, reference=reference)
+        u = embed(X)
+        return _distances_of_vectors(u, u if Y is None else embed(Y))
     if metric in ("riemann", "stein"):
         distance = _riemann_for(X, Y) if metric == "riemann" else distance_stein
         if Y is None:
@@ -193,9 +188,8 @@ def _floating(X: Array) -> Array:
     return X if xp.isdtype(X.dtype, floats) else xp.asarray(X, dtype=xp.float64)
 
 
-def _distances_of_vectors(u: Array, v: Array | None) -> Array:
+def _distances_of_vectors(u: Array, v: Array) -> Array:
     """Euclidean distances, rows by rows; a whole stack at once would need n m p numbers."""
-    v = u if v is None else v
     xp = array_namespace(u, v)
     return xp.stack([xp.linalg.vector_norm(u[i : i + 1, :] - v, axis=-1) for i in range(u.shape[0])])
 

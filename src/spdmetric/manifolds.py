@@ -1,15 +1,13 @@
 """Geometry of the parameter: where the reference point G is searched.
 
-G lives on P_d, the SPD matrices, with the affine-invariant metric, inside the ball
-``delta_r(G0, G) <= radius``.  (The *data* are compared with another geometry, the
-LogEuclidean metric at G: see `spdmetric.geometry`.)
+G lives on P_d, the SPD matrices, with the affine-invariant metric, inside the ball ``delta_r(G0, G) <=
+radius``. (The *data* are compared with another geometry, the LogEuclidean metric at G: see
+`spdmetric.geometry`.)
 
-P_d has no positive curvature, so the normal coordinates S at G0 cover it: every G is
-``W0^-1 exp(S) W0^-T`` with ``W0'W0 = G0^-1``, and ``delta_r(G0, G)`` is the Frobenius norm
-of S.  The ball is a Euclidean ball, and bringing a point back into it is a scaling of S.
-
-The same holds for Hermitian matrices: points and balls take complex coordinates, and `ProductBall` shows
-them to solvers as real ones, and those of several views as one array.
+The normal coordinates S at G0 cover P_d: every G is ``W0^-1 exp(S) W0^-T`` with ``W0'W0 = G0^-1``, and
+``delta_r(G0, G)`` is the Frobenius norm of S.  The ball is a Euclidean ball, and bringing a point back into
+it is a scaling of S.  Points and balls take complex coordinates too; `ProductBall` shows them to solvers as
+real ones.
 """
 
 from __future__ import annotations
@@ -24,13 +22,11 @@ from spdmetric.linalg.batch import Views
 from spdmetric.linalg.hermitian import to_complex, to_real
 from spdmetric.linalg.symmetric import (
     Array,
-    Spectrum,
     exp_slope,
     expm,
-    invsqrtm,
     is_complex,
+    powm,
     sinhc,
-    spectrum,
     symmetrize,
 )
 
@@ -38,20 +34,18 @@ from spdmetric.linalg.symmetric import (
 class BallPoint:
     """A point G of the ball, by its normal coordinates ``S = P diag(s) P'`` at the center.
 
-    Two kinds of tangent vectors meet here.  *Coordinate* vectors are changes of S. *Frame* vectors xi belong
-    to the factor ``W = diag(exp(-s/2)) P' W0``: they move W to ``exp(-xi/2) W``, G along its geodesic, and
-    their affine-invariant length is their Frobenius norm.  `push` turns coordinate vectors into frame
-    vectors, `gradient` turns gradients in the frame into gradients in the coordinates.
+    *Coordinate* vectors are changes of S. *Frame* vectors xi belong to the factor ``W = diag(exp(-s/2)) P'
+    W0``: they move W to ``exp(-xi/2) W``, G along its geodesic, and their affine-invariant length is their
+    Frobenius norm.
 
-    The eigenvalues s ascend, so the factor is graded by rows, the largest first.  The
-    symmetric ``exp(-S/2) W0`` is another factor of the same G, but far out it drowns small
-    eigenvalues of ``W X W'`` in rounding.
+    The eigenvalues s ascend, so the factor is graded by rows, the largest first: far out, the symmetric
+    ``exp(-S/2) W0`` would drown small eigenvalues of ``W X W'`` in rounding.
     """
 
     low_rank = False
 
-    def __init__(self, coordinates: Spectrum, root: np.ndarray):
-        s, P = self._s, self._P = coordinates
+    def __init__(self, s: np.ndarray, P: np.ndarray, root: np.ndarray):
+        self._s, self._P = s, P
         self._root, self.square = root, float(s @ s)  # of the distance from the center
         self.factor = np.exp(-s / 2)[:, None] * (P.conj().T @ root)  # (d, d)
         S = (P * s) @ P.conj().T
@@ -65,7 +59,7 @@ class BallPoint:
 
     def scaled(self, share: float) -> BallPoint:
         """The point at a share of the distance from the center."""
-        return BallPoint(Spectrum(self._s * share, self._P), self._root)
+        return BallPoint(self._s * share, self._P, self._root)
 
     @property
     def spread(self) -> float:
@@ -97,11 +91,10 @@ class BallPoint:
     def preconditioner(self, curvature: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         """Inverse curvature, about, as a function that makes a step of a gradient.
 
-        Along a frame vector xi a function bends about as ``<xi, B xi>``, B the given estimate of its
-        curvature, (d, d); in its eigenbasis the inverse of ``xi -> (B xi + xi B) / 2`` is a scaling of
-        entries.  The trace is left, so that det(G) stays.  Far from the center the function is flatter where
-        the eigenvalues of S differ more, about as the root of ``sinhc``: this power needed the fewest
-        evaluations, on toys of size 8 and 20 and on EEG.
+        Along a frame vector xi a function bends about as ``<xi, B xi>``, B the given estimate, (d, d): in its
+        eigenbasis the inverse is a scaling of entries.  The trace is left, so that det(G) stays.  Far from
+        the center the function is flatter, about as the root of ``sinhc``: that needed the fewest
+        evaluations.
         """
         P, d, flatness = self._P, len(self._P), np.sqrt(np.sqrt(self._sinhc))
         b, Q = np.linalg.eigh(curvature)
@@ -124,27 +117,24 @@ class Ball:
 
     def __init__(self, center: Array, radius: float):
         self.radius = radius
-        self._root = invsqrtm(center)
+        self._root = powm(center, -0.5)
 
     @property
     def center(self) -> BallPoint:
         """The center of the ball."""
         d = len(self._root)
-        return BallPoint(Spectrum(np.zeros(d), np.eye(d, dtype=self._root.dtype)), self._root)
+        return BallPoint(np.zeros(d), np.eye(d, dtype=self._root.dtype), self._root)
 
     def point(self, S: Array) -> BallPoint:
         """Return the point with normal coordinates ``S``."""
-        return BallPoint(spectrum(S), self._root)
+        return BallPoint(*np.linalg.eigh(S), self._root)
 
     def retract(self, point: BallPoint, step: Array) -> BallPoint:
         """Follow a straight line of coordinates; outside the ball, return to it toward the center."""
-        return self._inside(spectrum(point.S + step))
+        return self._inside(*np.linalg.eigh(point.S + step))
 
     def geodesic(self, point: BallPoint, step: Array) -> BallPoint:
-        """Follow the geodesic of P_d that leaves in direction ``step``, Eq. (6) of [Yger2015]_.
-
-        Outside the ball, return to it along the geodesic to the center: to the nearest point.
-        """
+        """Follow the geodesic in direction ``step``, Eq. (6) of [Yger2015]_; outside, return to the ball."""
         s, P, xi = point._s, point._P, point.push(step)
         # Past this length, far outside of any ball, exponentials leave float64: no solver wants to go there.
         xi = xi * min(1.0, 600 / max(sqrt(np.vdot(xi, xi).real), 1e-300))
@@ -152,14 +142,13 @@ class Ball:
         # twice the digits that the eigenvalues of the product would.
         _, sigma, Qt = np.linalg.svd(expm(xi / 2) * np.exp(s / 2))
         # Singular values descend; a factor keeps its digits only if s ascends.
-        return self._inside(Spectrum(2 * np.log(sigma[::-1]), P @ Qt.conj().T[:, ::-1]))
+        return self._inside(2 * np.log(sigma[::-1]), P @ Qt.conj().T[:, ::-1])
 
-    def _inside(self, coordinates: Spectrum) -> BallPoint:
-        s, P = coordinates
+    def _inside(self, s: np.ndarray, P: np.ndarray) -> BallPoint:
         length = sqrt(s @ s)
         if length > self.radius:
             s = s * (self.radius / length)
-        return BallPoint(Spectrum(s, P), self._root)
+        return BallPoint(s, P, self._root)
 
 
 # -- Factors of low rank ------------------------------------------------------
@@ -168,11 +157,8 @@ class Ball:
 class RankPoint:
     """The first m rows of ``exp(-S/2)``: a factor of rank m.
 
-    At S = 0 it is the first m axes, so the data must come in coordinates whose first m axes are a good start.
-    The block of S that concerns only the other axes is zero: what is left, ``S = [A B; B' 0]``, has as many
-    dimensions as there are factors of rank m up to rotation.  It has rank 2m at most, so with ``B' = Q R``
-    everything happens in matrices of that size (``docs/math.md``, "Low rank").
-
+    At S = 0 it is the first m axes, which should be a good start.  ``S = [A B; B' 0]`` has rank 2m at most,
+    so with ``B' = Q R`` everything happens in matrices of that size (``docs/math.md``, "Low rank").
     Coordinates are kept as ``[A, sqrt(2) B]``, (m, d), whose Frobenius norm is that of S.
     """
 
@@ -184,7 +170,7 @@ class RankPoint:
         self._Q, R = np.linalg.qr(S[:, m:].conj().T / sqrt(2.0))  # (d - m, r), (r, m)
         T = np.zeros((m + len(R), m + len(R)), S.dtype)
         T[:m, :m], T[m:, :m], T[:m, m:] = S[:, :m], R, R.conj().T
-        self._s, self._P = spectrum(T)
+        self._s, self._P = np.linalg.eigh(T)
         E = (self._P[:m] * np.exp(-self._s / 2)) @ self._P.conj().T  # (m, m + r)
         self.factor = np.concatenate([E[:, :m], E[:, m:] @ self._Q.conj().T], axis=1)  # (m, d)
 
@@ -215,9 +201,8 @@ class RankPoint:
     def gradient(self, derivative: Array) -> Array:
         """Gradient in coordinates, given the derivative in the entries of the factor, (m, d).
 
-        The derivative of exp(-S/2) is self-adjoint, so that of the factor, with zeros for the rows that were
-        left out, goes through it symmetrized.  What of it lies outside the range of S meets the eigenvalue 0
-        there.
+        With zeros for the rows that were left out it goes, symmetrized, through the derivative of exp(-S/2),
+        which is self-adjoint.  What of it lies outside the range of S meets the eigenvalue 0 there.
         """
         m, x, G = len(self.S), -self._s / 2, derivative
         inside = G[:, m:] @ self._Q
@@ -273,10 +258,7 @@ class RankBall:
 
 
 class ProductPoint:
-    """A point of each view, as solvers see it: real coordinates of all views side by side in one array S.
-
-    Complex coordinates are shown as real ones of the same norm, of one stack of Hermitian matrices too.
-    """
+    """A point of each view: coordinates of all, complex ones as real ones, side by side in one array S."""
 
     def __init__(self, views: Iterable[Any], scales: tuple[float, ...] | None):
         self.views, self.scales = tuple(views), scales  # None: of one stack, whose factor is an array
@@ -300,13 +282,10 @@ class ProductPoint:
         """Coordinates of each view, complex where those of its point are."""
         blocks, stop = [], 0
         for view in self.views:
-            rows, columns = view.S.shape
-            if is_complex(view.S):
-                blocks.append(to_complex(S[: 2 * rows, stop : stop + 2 * columns]) * sqrt(2.0))
-                stop += 2 * columns
-            else:
-                blocks.append(S[:rows, stop : stop + columns])
-                stop += columns
+            rows, columns = np.multiply(view.S.shape, 2 if is_complex(view.S) else 1).tolist()
+            block = S[:rows, stop : stop + columns]
+            blocks.append(to_complex(block) * sqrt(2.0) if is_complex(view.S) else block)
+            stop += columns
         return blocks
 
     def _parts(self, S: np.ndarray) -> Iterable[tuple[BallPoint | RankPoint, np.ndarray]]:
@@ -351,10 +330,7 @@ class ProductPoint:
 
 
 class ProductBall:
-    """The ball of a product of manifolds: squared distances of all views add up.
-
-    The balls of the views are of infinite radius: one view may go further than another.
-    """
+    """The ball of a product of manifolds, those of the views of infinite radius: squared distances add up."""
 
     def __init__(self, balls: Iterable[Any], scales: tuple[float, ...] | None, radius: float):
         self._balls, self._scales, self.radius = tuple(balls), scales, radius

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from math import isqrt
 from operator import truediv
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from spdmetric.linalg.hermitian import to_complex, to_real
 from spdmetric.linalg.symmetric import (
     Array,
     array_namespace,
+    compose,
     congruence,
     detached,
     expm,
@@ -29,9 +31,7 @@ from spdmetric.linalg.symmetric import (
     like,
     logm,
     powm,
-    spectrum,
     symmetrize,
-    triangular_root,
     ucothu,
     unvech,
     vech,
@@ -147,7 +147,14 @@ def average_riemann(
     rows = average(partial(_log_and_curvature, factor=frame.factor, n=n, square=True))
     J = unvech(_traceless(detached(rows[p : 2 * p])))
     guess = _guess_hessian(unvech(detached(rows[:p])) - J @ J)
-    here, secants, rate = MeanLog.from_rows(rows[p:], frame), Secants(), 1.0
+
+    def look(frame: Frame, mean: Array | None = None) -> MeanLog:
+        """At a frame; the mean of `_log_and_curvature` there may be known."""
+        mean = average(partial(_log_and_curvature, factor=frame.factor, n=n)) if mean is None else mean
+        J, rest = mean[:-3], [float(detached(mean[k])) for k in (-3, -2, -1)]
+        return MeanLog(frame, J, float(array_namespace(J).linalg.vector_norm(detached(J))), *rest)
+
+    here, secants, rate = look(frame, rows[p:]), Secants(), 1.0
     for _ in range(max_iter):
         step = secants.solve(here.J, here.curvature, guess)
         frame = here.frame.move(step)
@@ -155,12 +162,11 @@ def average_riemann(
         floor = d * _EPS * (here.condition + condition)
         if min(rate, 1.0) * here.length <= max(tol, floor):
             return frame.root @ frame.root.mT
-        there = MeanLog.from_rows(average(partial(_log_and_curvature, factor=frame.factor, n=n)), frame)
+        there = look(frame)
         if there.length < here.length:
             secants.learn(detached(step), detached(here.J - there.J))
         else:  # the secants have misled: forget them, and take a step that cannot be too long
-            secants, frame = Secants(), here.frame.move(here.J * (2 / (1 + here.bound)))
-            there = MeanLog.from_rows(average(partial(_log_and_curvature, factor=frame.factor, n=n)), frame)
+            secants, there = Secants(), look(here.frame.move(here.J * (2 / (1 + here.bound))))
         rate, here = there.length / here.length, there
     warn_at_caller(
         f"The Riemannian mean stopped after {max_iter} iterations with a gradient of length "
@@ -175,9 +181,8 @@ def average_median(
 ) -> Array:
     """`median_riemann`, given how to average.
 
-    The gradient is the mean of the tangent vectors, each divided by its distance; where past steps tell
-    nothing, the curvature is the mean of one over the distances (Weiszfeld).  A step is halved where the sum
-    of distances would grow.
+    The gradient is the mean of the tangent vectors over their distances; where past steps tell nothing, the
+    curvature is the mean of one over the distances (Weiszfeld).
     """
     tiny = 1e-150  # a distance whose square is still a number
     frame, _ = _start_frame(average)
@@ -220,12 +225,8 @@ MEANS: dict[str, Callable[[Average, int | None], Array]] = {
 def find_mean(name: str, average: Average, n: int, dtype: Any) -> Array:
     """A mean by its name, given how to average; of Hermitian matrices by their real ones."""
     if np.dtype(dtype).kind == "c" and name in ("riemann", "median"):
-        return to_complex(MEANS[name](lambda f: average(partial(_of_real, f)), n))
+        return to_complex(MEANS[name](lambda f: average(lambda X: f(to_real(X))), n))
     return MEANS[name](average, n)
-
-
-def _of_real(f: RowFunction, X: np.ndarray) -> np.ndarray:
-    return f(to_real(X))
 
 
 # -- Steps on the manifold ----------------------------------------------------
@@ -239,24 +240,22 @@ class Frame(NamedTuple):
 
     def move(self, step: Array) -> Frame:
         """Return the frame after a step along a geodesic, given as a vector in these coordinates."""
-        half = spectrum(unvech(step) / 2)
-        grown, shrunk = (half.compose(array_namespace(step).exp(sign * half.values)) for sign in (1, -1))
+        xp = array_namespace(step)
+        half, V = xp.linalg.eigh(unvech(step) / 2)
+        grown, shrunk = (compose(xp.exp(sign * half), V) for sign in (1, -1))
         return Frame(self.root @ grown, shrunk @ self.factor)
 
 
 def _start_frame(average: Average) -> tuple[Frame, float]:
-    """The frame half way between the arithmetic and the harmonic mean, and the condition number there.
-
-    The errors of the two are opposite to first order.
-    """
+    """The frame half way between the arithmetic and the harmonic mean, and the condition number there."""
     start = average(lambda X: X)
-    s, xp = spectrum(start), array_namespace(start)
+    xp = array_namespace(start)
+    s, V = xp.linalg.eigh(start)
     harmonic = symmetrize(xp.linalg.inv(average(xp.linalg.inv)))
-    if bool(xp.all(xp.isfinite(harmonic))) and bool(xp.all(spectrum(harmonic).values > 0)):
-        root, factor = s.compose(s.values**0.5), s.compose(s.values**-0.5)
-        s = spectrum(congruence(root, powm(congruence(factor, harmonic), 0.5)))
-    frame = Frame(s.compose(s.values**0.5), s.compose(s.values**-0.5))
-    return frame, float(detached(s.values[-1] / s.values[0]))
+    if bool(xp.all(xp.isfinite(harmonic))) and bool(xp.all(xp.linalg.eigh(harmonic)[0] > 0)):
+        root, factor = compose(s**0.5, V), compose(s**-0.5, V)
+        s, V = xp.linalg.eigh(congruence(root, powm(congruence(factor, harmonic), 0.5)))
+    return Frame(compose(s**0.5, V), compose(s**-0.5, V)), float(detached(s[-1] / s[0]))
 
 
 class MeanLog(NamedTuple):
@@ -269,20 +268,15 @@ class MeanLog(NamedTuple):
     bound: float  # in no direction is it more
     condition: float  # condition number of the whitened matrices
 
-    @classmethod
-    def from_rows(cls, mean: Array, frame: Frame) -> MeanLog:
-        """From the mean of `_log_and_curvature`."""
-        J, rest = mean[:-3], [float(detached(mean[k])) for k in (-3, -2, -1)]
-        return cls(frame, J, float(array_namespace(J).linalg.vector_norm(detached(J))), *rest)
-
 
 def _guess_hessian(M: Array) -> Guess:
     """The inverse of a guess of the Hessian of half the mean squared distance.
 
-    To second order in the logarithms L the Hessian is ``x -> x + mean [L, [L, x]] / 12``.  The main part of
-    that mean is ``M x + x M``, with M the mean of L^2: it is diagonal on the axes of M (``docs/math.md``).
+    To second order in the logarithms L it is ``x -> x + mean [L, [L, x]] / 12``, mainly ``M x + x M`` over 12
+    with M the mean of L^2 (``docs/math.md``).
     """
-    xp, (values, P) = array_namespace(M), spectrum(M)
+    xp = array_namespace(M)
+    values, P = xp.linalg.eigh(M)
     square = values[:, None] + values[None, :]  # of the root mean square gap
     excess = ucothu(xp.sqrt(xp.where(square > 0, square, 0.0)) / 2) - 1  # of the curvature over 1
     mean = float(xp.mean(excess))
@@ -299,11 +293,7 @@ def _guess_hessian(M: Array) -> Guess:
 
 @dataclass
 class Secants:
-    """Limited-memory BFGS in the frame of the factor, in which vectors stay parallel along each step.
-
-    Where past steps tell nothing the Hessian is guessed: for a mean from the axes along which matrices vary,
-    for a median as the same in all directions.
-    """
+    """Limited-memory BFGS in the frame of the factor, in which vectors stay parallel along each step."""
 
     memory: int = 8
     # Step, change of the gradient, 1 / their product.
@@ -342,9 +332,9 @@ def _log_and_curvature(X: Array, factor: Array, n: int | None, square: bool = Fa
         decomposed = make_stack(X, n).decompose(factor)
         features, spread = decomposed.features, decomposed.spread[:, None]
     else:
-        s = spectrum(congruence(factor, X))
-        logs = xp.log(s.values)
-        features, spread = vech(s.compose(logs)), logs[..., -1:] - logs[..., :1]
+        values, V = xp.linalg.eigh(congruence(factor, X))
+        logs = xp.log(values)
+        features, spread = vech(compose(logs, V)), logs[..., -1:] - logs[..., :1]
     if not bool(xp.all(xp.isfinite(spread))):
         raise ValueError(
             "A matrix of X is no longer positive definite once it is whitened by the mean: it is too "
@@ -379,5 +369,5 @@ def _unit_trace(d: int) -> np.ndarray:
 
 def _traceless(vectors: Array) -> Array:
     """Vectors of matrices without their traces, (..., p)."""
-    trace = like(_unit_trace(triangular_root(vectors.shape[-1])), vectors)
+    trace = like(_unit_trace(isqrt(2 * vectors.shape[-1])), vectors)  # p is d (d + 1) / 2
     return vectors - (vectors @ trace)[..., None] * trace

@@ -64,11 +64,9 @@ def check_spd(X: ArrayLike, *, name: str = "X", first: int = 0) -> Array:
 
 
 def check_psd(X: Any, rank: int | None, *, name: str = "X", first: int = 0, views: bool = True) -> Array:
-    """Return positive semi-definite matrices of at least some rank, in float64.
+    """Return positive semi-definite matrices of at least some numerical rank; None: they must be definite.
 
-    Parameters and errors are those of `check_spd`, but that samples may be of several views,
-    (n, views, d, d), unless ``views`` is False, and matrices singular as long as each has numerical rank
-    ``rank`` or more.  None: they must be definite.
+    All else is as in `check_spd`, but that with ``views`` samples may be of several, (n, views, d, d).
     """
     X = as_numpy(X, name) if isinstance(X, list | tuple) else X
     if views and len(getattr(X, "shape", ())) == 4:
@@ -103,10 +101,7 @@ def smallest_rank(X: Array) -> int:
 
 
 def check_symmetric(X: ArrayLike, *, name: str = "X", first: int = 0) -> Array:
-    """Return a stack of finite symmetric matrices in float64, or say what is wrong with it.
-
-    Parameters and errors are those of `check_spd`, less positive definiteness.
-    """
+    """As `check_spd`, less positive definiteness."""
     if hasattr(X, "get_data"):  # MNE's
         raise TypeError(
             f"{name} is of type {type(X).__name__}. They {_SIGNALS} Covariances takes {name}.get_data()."
@@ -321,11 +316,7 @@ def first_true(condition: Array) -> int | None:
 
 
 def _surely_definite(X: Array) -> bool:
-    """Quick sufficient test: a Cholesky factorization after shifting by the tolerance.
-
-    The trace bounds the largest eigenvalue, so success means that no matrix is
-    numerically rank-deficient; failure decides nothing.
-    """
+    """Quick sufficient test: a Cholesky factorization after shifting by the tolerance, by the trace."""
     if not is_numpy_array(X):
         return False
     d = X.shape[-1]
@@ -523,11 +514,7 @@ def _one_kind(y: np.ndarray, name: str, first: int) -> np.ndarray:
 
 
 def is_regression(y: ArrayLike, task: str) -> bool:
-    """Whether y holds regression targets: told by the task, or by numbers that are not whole.
-
-    That is the rule of scikit-learn's `type_of_target`, which warns of numbers beyond int64.  Numbers that
-    are not finite count as such too: an error says later which they are.
-    """
+    """Whether y holds regression targets: told by the task, or by numbers not whole, or not finite."""
     y = as_numpy(y, "y")
     if task != "auto" or y.dtype.kind != "f" or y.ndim not in (1, 2):
         return task == "regression"
@@ -547,11 +534,7 @@ def check_classes(classes: np.ndarray) -> np.ndarray:
 
 
 def check_weights(sample_weight: Array, X: Array, *, scaled: bool = False) -> np.ndarray:
-    """Return non-negative weights, one for each matrix, not all of them zero; 1 for None.
-
-    Those that are positive differ by a factor of 1e12 at most, whatever their scale; with ``scaled`` they are
-    brought to `weight_unit`.
-    """
+    """Return non-negative weights, one for each matrix, in `weight_unit` if ``scaled``; 1 for None."""
     n = X.shape[0]
     if sample_weight is None:
         return np.ones(n)
@@ -568,10 +551,7 @@ def check_weights(sample_weight: Array, X: Array, *, scaled: bool = False) -> np
 
 
 def leave_out(values: Any, sample_weight: Array | None) -> Any:
-    """Matrices in memory, or what is known of each, without what has no weight.
-
-    To keep places and numbers of all, the first that has weight stands there.
-    """
+    """Matrices in memory, or what is known of each: the first that has weight, in place of those without."""
     values = as_numpy(values, "X") if isinstance(values, list | tuple) else to_numpy(values)
     if sample_weight is None or not isinstance(values, np.ndarray) or values.ndim == 0:
         return values
@@ -614,10 +594,7 @@ def check_weight_range(smallest: float, largest: float, name: str = "sample_weig
 
 
 def weight_unit(largest: float) -> float:
-    """Power of four that brings the largest weight between 1 and 4: only ratios matter, and no bit changes.
-
-    Of four, as roots of weights are taken too.
-    """
+    """Power of four that brings the largest weight between 1 and 4: no bit of it, or its root, changes."""
     return ldexp(1.0, min(-2 * ((frexp(largest)[1] - 1) // 2), 1022))
 
 
@@ -704,10 +681,7 @@ def codes_among(classes: np.ndarray, y: np.ndarray, otherwise: str) -> np.ndarra
 
 
 def is_tensor(x: object) -> bool:
-    """Whether this is an array of another namespace than NumPy's that holds its numbers now.
-
-    Those are arrays of torch, JAX, CuPy and array_api_strict, not those of dask.
-    """
+    """Whether this is an array of torch, JAX, CuPy or another that holds its numbers, unlike dask's."""
     return is_array_api_obj(x) and not is_numpy_array(x) and not is_dask_array(x)
 
 
@@ -734,10 +708,7 @@ def is_single(x: object) -> bool:
 
 
 def as_float(x: ArrayLike, *, single: bool = False) -> Array:
-    """Return an array in float64 or complex128, or in single precision, in its own namespace.
-
-    What is no array becomes NumPy's.
-    """
+    """Return an array, or what becomes one of NumPy's, in double or single precision."""
     x = x if is_tensor(x) else np.asarray(x)
     xp = array_namespace(x)
     single_type, double_type = (xp.complex64, xp.complex128) if is_complex(x) else (xp.float32, xp.float64)

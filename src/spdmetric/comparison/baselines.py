@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 
 from spdmetric.extras import require_extra
 from spdmetric.geometry import pairwise_distance
-from spdmetric.linalg.symmetric import spectrum
+from spdmetric.linalg.symmetric import compose
 from spdmetric.objectives.data import find_view_sizes
 
 
@@ -61,8 +61,8 @@ def distances_wasserstein(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
     """Bures-Wasserstein distances, (n, m), of all matrices of two stacks; they may be semi-definite."""
     traces = np.trace(X, axis1=1, axis2=2)[:, None] + np.trace(Y, axis1=1, axis2=2)
     columns = []
-    for s in map(spectrum, Y):
-        root = s.compose(np.sqrt(np.maximum(s.values, 0)))  # zero may be rounded to less
+    for values, V in map(np.linalg.eigh, Y):
+        root = compose(np.sqrt(np.maximum(values, 0)), V)  # zero may be rounded to less
         values = np.linalg.eigvalsh(root @ X @ root)
         columns.append(np.sqrt(np.maximum(values, 0)).sum(axis=1))
     return np.sqrt(np.maximum(traces - 2 * np.stack(columns, axis=1), 0))

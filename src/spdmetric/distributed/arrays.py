@@ -106,10 +106,7 @@ def compute(array: DaskArray) -> np.ndarray:
 
 
 def average_over_rows(X: DaskArray, rows: np.ndarray, weight: np.ndarray) -> Callable[[Any], np.ndarray]:
-    """Averages of functions over some matrices of a dask array, each chunk where it is.
-
-    The sums of chunks are added in their order, so that nothing hangs on the scheduling.
-    """
+    """Averages of functions over some matrices of a dask array, each chunk where it is, added in order."""
     from dask import delayed
 
     kept = np.zeros(X.shape[0])
@@ -155,13 +152,14 @@ def transform(
 ) -> DaskArray:
     """Return the vectors, of length p, of matrices of at least some rank; nothing is computed yet."""
     X = whole_matrices(X)
+    none = np.empty((0, p), dtype=dtype)
     return X.map_blocks(
-        partial(_embed_block, embed=embed, p=p, rank=rank, dtype=dtype, n_chunks=len(X.chunks[0])),
+        partial(_embed_block, embed=embed, none=none, rank=rank, n_chunks=len(X.chunks[0])),
         dtype=dtype,
         drop_axis=list(range(1, X.ndim)),
         new_axis=[1],
         chunks=(X.chunks[0], (p,)),
-        meta=np.empty((0, p), dtype=dtype),
+        meta=none,
     )
 
 
@@ -169,15 +167,14 @@ def _embed_block(
     X: np.ndarray,
     *,
     embed: Callable[..., np.ndarray],
-    p: int,
+    none: np.ndarray,
     rank: int | None,
-    dtype: np.dtype,
     n_chunks: int,
     block_info: Any = None,
 ) -> np.ndarray:
     where = block_info[0]
     if len(X) == 0:
-        return np.empty((0, p), dtype=dtype)
+        return none
     rows = slice(*where["array-location"][0])
     checked = check_chunk(X, rank, where["chunk-location"][0], rows, n_chunks)
-    return embed(checked, first=rows.start).astype(dtype, copy=False)
+    return embed(checked, first=rows.start).astype(none.dtype, copy=False)

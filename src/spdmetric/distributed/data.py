@@ -5,12 +5,12 @@ Functions that begin with an underscore run on the workers, the others in the pr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from itertools import compress
 from math import prod
-from operator import add, attrgetter
+from operator import add, itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ import numpy as np
 from spdmetric import validation
 from spdmetric.distributed.arrays import chunk_rows
 from spdmetric.distributed.cluster import Cluster
-from spdmetric.linalg.batch import Factor
+from spdmetric.linalg.batch import Decomposition, Factor
 from spdmetric.linalg.symmetric import Moments, Summary, adjoint, symmetrize
 from spdmetric.linalg.threads import one_thread
 from spdmetric.means import RowFunction, weighted_sum
@@ -26,7 +26,6 @@ from spdmetric.objectives.data import (
     Chunk,
     ClassTarget,
     Data,
-    Part,
     Summand,
     default_chunk_size,
     row_chunks,
@@ -152,13 +151,11 @@ def _survey(
     return Survey(labels, sums, unit, (low, high), symmetric, None)
 
 
-# -- Chunks on workers.  Dask moves small things to where there is time for them; it must know that these are
-# not small.
+# -- Chunks on workers
 
 
-@dataclass(frozen=True)
-class Block:
-    """A chunk on a worker."""
+class Block(NamedTuple):
+    """A chunk as it was given, with its target."""
 
     X: np.ndarray
     target: ClassTarget
@@ -169,30 +166,19 @@ class Block:
         X = self.X.astype(np.result_type(self.X, np.float64), copy=False)
         return X if self.symmetric else symmetrize(X)
 
-    def __sizeof__(self) -> int:
-        return int(self.X.nbytes)
-
 
 @dataclass(frozen=True)
 class Pieces:
-    """A chunk, whitened, in pieces that are handled one at a time."""
+    """A chunk, whitened, in pieces that are handled one at a time; or these decomposed, none if not kept.
 
-    pieces: list[Chunk]
+    Dask moves small things to where there is time for them; it must know that these are not small.
+    """
 
-    def __sizeof__(self) -> int:
-        return sum(8 * len(piece.target.weight) * prod(piece.X.shape[1:]) for piece in self.pieces)
-
-
-@dataclass(frozen=True)
-class DecomposedPieces:
-    """A chunk at one point."""
-
-    moments: Moments
-    parts: list[Part]  # none where they are not kept
+    pieces: list[Any]
+    nbytes: int
 
     def __sizeof__(self) -> int:
-        p = self.moments.mean.size
-        return 8 * p * p + sum(8 * len(part.features) * 3 * p for part in self.parts)
+        return self.nbytes
 
 
 def _label(
@@ -215,11 +201,10 @@ def _label(
 
 
 def _piece_size(shape: tuple[int, ...]) -> int:
-    """Matrices handled at a time on a worker.
+    """Matrices handled at a time on a worker: features of 8 MB.
 
-    Dask has its workers give memory back at once, and to be given it anew page by page took half
-    of the time of an evaluation.  NumPy asks for huge pages for arrays of 4 MB or more: features
-    of twice that size make it do so, and cost little for leaving the cache.
+    Dask has its workers give memory back at once, and to be given it anew page by page took half of the time.
+    NumPy asks for huge pages for arrays of 4 MB or more.
     """
     d, views = shape[-1], prod(shape[1:-2])
     return max(1, max(default_chunk_size(d), 2**23 // (4 * d * (d + 1))) // views)
@@ -237,24 +222,26 @@ def _apply(f: Summand, block: Block) -> Any:
 def _whiten(block: Block, *, factor: Factor, n: int) -> Pieces:
     """Whiten a chunk and cut it into pieces; kernels are chosen by the number of all matrices."""
     X, found = block.matrices, []
-    for rows in row_chunks(X.shape, _piece_size(whitened_shape(n, factor))):
+    shape = whitened_shape(n, factor)
+    for rows in row_chunks(X.shape, _piece_size(shape)):
         some = whiten(factor, X[rows])
         found.append(Chunk(some, slice(0, some.shape[0]), block.target.part(rows), n))
-    return Pieces(found)
+    return Pieces(found, 8 * len(X) * prod(shape[1:]))
 
 
 @one_thread
-def _decompose(pieces: Pieces, *, W: Factor, keep: bool) -> DecomposedPieces:
+def _decompose(pieces: Pieces, *, W: Factor, keep: bool) -> tuple[Moments, Pieces]:
     """The first pass over a chunk."""
-    kept: list[Part] = []
+    kept: list[Decomposition] = []
 
     def moments(piece: Chunk) -> Moments:
-        part = piece.decompose(W, keep=True)
+        here, target = piece.decompose(W, keep=True), piece.target
         if keep:
-            kept.append(part)
-        return part.decomposition.moments(part.target.Y, part.target.weight[:, None], gram=False)
+            kept.append(here)
+        return here.moments(here.features, target.Y, target.weight[:, None], gram=False)
 
-    return DecomposedPieces(reduce(Moments.merge, map(moments, pieces.pieces)), kept)
+    merged = reduce(Moments.merge, map(moments, pieces.pieces))
+    return merged, Pieces(kept, sum(3 * here.features.nbytes for here in kept))
 
 
 @one_thread
@@ -264,22 +251,24 @@ def _merge_moments(moments: list[Moments]) -> Moments:
 
 @one_thread
 def _total(
-    pieces: Pieces | None, here: DecomposedPieces, *shared: Any, f: Callable[..., Any], W: Factor
+    pieces: Pieces, here: tuple[Moments, Pieces], *shared: Any, f: Callable[..., Any], W: Factor
 ) -> Any:
-    """The second pass over a chunk; it is decomposed again if it was not kept."""
-    return reduce(add, (f(part, *shared) for part in _parts(pieces, here, W)))
+    """The second pass over a chunk."""
+    return reduce(add, (f(piece, part, *shared) for piece, part in _parts(pieces, here, W)))
 
 
-def _parts(pieces: Pieces | None, here: DecomposedPieces, W: Factor) -> Iterable[Part] | Iterator[Part]:
-    return here.parts if pieces is None else (piece.decompose(W, keep=True) for piece in pieces.pieces)
+def _parts(pieces: Pieces, here: tuple[Moments, Pieces], W: Factor) -> Iterator[tuple[Chunk, Decomposition]]:
+    """The pieces of a chunk, decomposed again where they were not kept."""
+    kept = here[1].pieces or (piece.decompose(W, keep=True) for piece in pieces.pieces)
+    return zip(pieces.pieces, kept, strict=True)
 
 
 @one_thread
-def _gather(pieces: Pieces | None, here: DecomposedPieces, *, W: Factor) -> tuple[np.ndarray, ...]:
+def _gather(pieces: Pieces, here: tuple[Moments, Pieces], *, W: Factor) -> tuple[np.ndarray, ...]:
     """Vectors, classes and weights of a chunk."""
     columns = []
-    for part in _parts(pieces, here, W):
-        target: Any = part.target  # classes
+    for piece, part in _parts(pieces, here, W):
+        target: Any = piece.target  # classes
         columns.append((part.features, target.codes, target.weight))
     return tuple(map(np.concatenate, zip(*columns, strict=True)))
 
@@ -308,7 +297,7 @@ class ClusterData(Data):
     keep: bool  # whether chunks at a point are kept for the second pass
 
     def average(self, f: RowFunction) -> np.ndarray:
-        return self.total(partial(_weighted_sum, f)) / self.target.total
+        return self.total(lambda X, target: weighted_sum(f, X, target.weight)) / self.target.total
 
     def total(self, f: Summand) -> Any:
         values = self.cluster.each(partial(_apply, f), self.X)
@@ -326,33 +315,24 @@ class ClusterData(Data):
     def decompose(self, W: Factor, *, gram: bool) -> tuple[Any, Summary, list[Any]]:
         """Moments of all chunks together and the chunks at W as futures, and what they say in short."""
         here = self.cluster.each(partial(_decompose, W=W, keep=self.keep), self.X)
-        of_chunks = self.cluster.each(attrgetter("moments"), here)  # they travel, the parts do not
+        of_chunks = self.cluster.each(itemgetter(0), here)  # they travel, the parts do not
         moments = self.cluster.merge(_merge_moments, of_chunks)
-        return moments, self.fetch(self.call(Summary.from_moments, moments)), here
-
-    def _pieces(self, parts: list[Future]) -> list[Any]:
-        return [None] * len(parts) if self.keep else self.X
+        return moments, self.call(Summary.from_moments, moments, fetch=True), here
 
     def total_of_parts(self, f: Callable[..., Any], W: Factor, parts: list[Future], *shared: Any) -> Any:
-        """Sum over the chunks of ``f(part, *shared)``; what is shared may be on a worker."""
+        """Sum of ``f(chunk, part, *shared)`` over the chunks; what is shared may be on a worker."""
         columns = [[value] * len(parts) for value in shared]
-        values = self.cluster.each(partial(_total, f=f, W=W), self._pieces(parts), parts, *columns)
+        values = self.cluster.each(partial(_total, f=f, W=W), self.X, parts, *columns)
         return self.cluster.result(self.cluster.merge(partial(reduce, add), values))
 
     def gather(self, W: Factor, parts: list[Future]) -> tuple[np.ndarray, ClassTarget]:
         """Vectors of all matrices, brought here with their target: n p numbers."""
-        found = self.cluster.each(partial(_gather, W=W), self._pieces(parts), parts)
+        found = self.cluster.each(partial(_gather, W=W), self.X, parts)
         vectors, codes, weight = map(np.concatenate, zip(*map(self.cluster.result, found), strict=True))
         return vectors, ClassTarget.from_codes(codes, weight, len(self.target.counts))
 
-    def call(self, f: Callable[..., Any], *args: Any) -> Future:
-        return self.cluster.submit(one_thread(f), *args)
-
-    def fetch(self, value: Any) -> Any:
-        return self.cluster.result(value)
+    def call(self, f: Callable[..., Any], *args: Any, fetch: bool = False) -> Any:
+        there = self.cluster.submit(one_thread(f), *args)
+        return self.cluster.result(there) if fetch else there
 
     in_memory = False
-
-
-def _weighted_sum(f: RowFunction, X: np.ndarray, target: ClassTarget) -> Any:
-    return weighted_sum(f, X, target.weight)

@@ -13,6 +13,7 @@ from functools import partial
 from itertools import product
 from math import prod
 from numbers import Integral
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +29,7 @@ from spdmetric.linalg.batch import Factor, Views, make_stack, map_views, view_co
 from spdmetric.linalg.hermitian import fill_matrices
 from spdmetric.linalg.symmetric import Array, Moments, Summary, compute_moments
 from spdmetric.linalg.threads import threads
-from spdmetric.objectives.data import Data, Part, Rows, row_chunks, take_view, whiten
+from spdmetric.objectives.data import Data, Rows, row_chunks, take_view, whiten
 from spdmetric.objectives.start import Start, ViewStarts, class_directions, find_start
 from spdmetric.objectives.weighting import discriminant_weighting
 from spdmetric.validation import smallest_rank
@@ -244,13 +245,11 @@ class Whitened(Data):
             start = start.rescaled(data, (W[:rank] for W in start.factor.views))
         return find(data, start, whitened=True)
 
-    def decompose(self, W: Factor, *, gram: bool) -> tuple[Moments, Summary, list[Part]]:
+    def decompose(self, W: Factor, *, gram: bool) -> tuple[Moments, Summary, list[Any]]:
         """Moments of the tangent vectors at the center, in one chunk."""
         known: Any = self.logs
         moments = compute_moments(known, self.target.Y, self.target.weight[:, None], gram=gram)
-        nothing: Any = None  # is asked of a decomposition
-        part = Part(nothing, known, slice(0, len(known)), self.target)
-        return moments, Summary.from_moments(moments), [part]
+        return moments, Summary.from_moments(moments), [SimpleNamespace(features=known)]
 
 
 def whiten_at_center(data: Data, candidates: Sequence[Candidate], init: str | Array) -> Whitened:
@@ -264,7 +263,7 @@ def whiten_at_center(data: Data, candidates: Sequence[Candidate], init: str | Ar
     start = find_start(data, init, None)
     X = whiten(start.factor, data.X)
     logs = embed(X, start.ball(None, 0.0).center.factor)
-    return Whitened(X, data.target, data.rows, data.map, start, logs)
+    return Whitened(X, data.target, [slice(0, len(logs))], data.map, start, logs)  # evaluated in one chunk
 
 
 def embed(X: np.ndarray | Views, W: Factor) -> np.ndarray:

@@ -20,7 +20,8 @@ from spdmetric.linalg import compiled
 from spdmetric.linalg.hermitian import fold, to_complex, to_real, unfold
 from spdmetric.linalg.symmetric import (
     Moments,
-    Spectrum,
+    compose,
+    compute_cotangents,
     compute_moments,
     is_complex,
     sinhc,
@@ -47,11 +48,9 @@ SMALLEST = 40 * 8**3
 
 
 def make_stack(X: np.ndarray | Views, n: int | None = None, *, again: bool = False) -> Any:
-    """Return the stack for n matrices of this size, X among them.
+    """Return the stack for n matrices, X among them; without n its kind depends on the size of each alone.
 
-    Without n the kind depends on the size of the matrices alone: what is computed of a matrix is then
-    independent of the batch.  With ``again`` it will be decomposed many times, and may keep what is the same
-    each time.
+    With ``again`` it will be decomposed many times, and may keep what is the same each time.
     """
     if isinstance(X, Views):
         return ViewStacks(tuple(make_stack(view, n, again=again) for view in X.views))
@@ -63,9 +62,8 @@ def make_stack(X: np.ndarray | Views, n: int | None = None, *, again: bool = Fal
 def pays(n: int | None, d: int) -> bool:
     """Whether the kernels are to evaluate n matrices of size d, 40 if that is not known, some thirty times.
 
-    The answer depends on the sizes, on what is installed and on the environment alone, never on what
-    the process did before: ``SPDMETRIC_COMPILED=0`` keeps all problems with NumPy,
-    ``SPDMETRIC_COMPILED=1`` none that the kernels can do.
+    Never does it depend on what the process did before.  ``SPDMETRIC_COMPILED=0`` keeps all problems with
+    NumPy, ``SPDMETRIC_COMPILED=1`` none that the kernels can do.
     """
     wish = os.environ.get("SPDMETRIC_COMPILED")
     if wish == "0" or not 1 <= d <= LIMIT or os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
@@ -82,8 +80,8 @@ def pays_at_rank(n: int, d: int, m: int) -> bool:
 class PlainStack:
     """A stack in NumPy; of large matrices lower triangles are read.
 
-    One that is decomposed again and again keeps the Cholesky factors of large matrices, as much memory as
-    the matrices themselves; at low rank, instead, what the kernels pack, half as much.
+    One that is decomposed again keeps the Cholesky factors of large matrices, or at low rank what kernels
+    pack.
     """
 
     X: np.ndarray  # (n, d, d)
@@ -103,13 +101,10 @@ class PlainStack:
         return _congruence(W, self.X[k], C)
 
     def decompose(self, W: np.ndarray) -> PlainDecomposition | CompiledDecomposition:
-        """Decompose ``W X W'``; where it has left float64 its logarithm is NaN.
-
-        At low rank the kernels are worth packing a stack for that is used again: for few rows of W, BLAS
-        spends more time on copying X than on its products.
-        """
+        """Decompose ``W X W'``; where it has left float64 its logarithm is NaN."""
         n, (m, d) = self.X.shape[0], W.shape
         at_identity = m == d and np.array_equal(W, np.eye(d))
+        # For few rows of W, BLAS spends more time on copying X than on its products.
         if self.again and 2 * m <= d and pays_at_rank(n, d, m):
             self.packed = self.packed or compiled.load().of(self.X)
             return self.packed.decompose(W)
@@ -130,10 +125,9 @@ class PlainStack:
                     A = self._congruence(W, rows.start)[None]
                 values, V = _eigh(A)
                 logs[rows], vectors[rows] = np.log(values), V
-                log = Spectrum(logs[rows], V)
-                features[rows] = vech(log.compose(log.values) if len(_bands(m)) == 1 else _logarithm(log))
+                features[rows] = vech((compose if len(_bands(m)) == 1 else _logarithm)(logs[rows], V))
             spread = logs[:, -1] - logs[:, 0]
-        return PlainDecomposition(self.X, W, Spectrum(logs, vectors), features, spread, WX)
+        return PlainDecomposition(self.X, W, logs, vectors, features, spread, WX)
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,20 +136,14 @@ class PlainDecomposition:
 
     X: np.ndarray  # (n, d, d)
     W: np.ndarray  # (m, d)
-    log: Spectrum  # log-eigenvalues and eigenvectors of W X W'
+    logs: np.ndarray  # (n, m), logarithms of the eigenvalues of W X W', ascending
+    vectors: np.ndarray  # (n, m, m), eigenvectors
     features: np.ndarray  # (n, p)
     spread: np.ndarray  # (n,), largest less smallest log-eigenvalue
     WX: np.ndarray | None = None  # (n, m, d), where they are kept
 
-    def moments(self, Y: np.ndarray, weight: np.ndarray, *, gram: bool) -> Moments:
-        """Moments of features and targets about their means."""
-        return compute_moments(self.features, Y, weight, gram=gram)
-
-    def cotangents(
-        self, mean: np.ndarray, Y: np.ndarray, weight: np.ndarray, right: np.ndarray, across: np.ndarray
-    ) -> np.ndarray:
-        """Return ``w ((features - mean) right + Y across')``."""
-        return weight * ((self.features - mean) @ right + Y @ across.T)
+    moments = staticmethod(compute_moments)
+    cotangents = staticmethod(compute_cotangents)
 
     def pull(self, rows: np.ndarray) -> np.ndarray:
         """Derivative of ``sum <rows, features>`` along ``W -> exp(-xi/2) W``, which moves G along a geodesic.
@@ -166,11 +154,11 @@ class PlainDecomposition:
         """
         m = self.W.shape[0]
         if len(_bands(m)) == 1:
-            (logs, V), M = self.log, unvech(rows)
+            logs, V, M = self.logs, self.vectors, unvech(rows)
             h = ucothu((logs[:, :, None] - logs[:, None, :]) / 2)
             return np.sum(V @ (-h * (V.mT @ M @ V)) @ V.mT, axis=0)
         total = np.zeros((m, m))
-        for row, log, V in zip(rows, *self.log, strict=True):
+        for row, log, V in zip(rows, self.logs, self.vectors, strict=True):
             N = _half_product(V.T, unvech(row) @ V, lower=False)
             for band in _bands(m):
                 N[band, band.start :] *= _h(log[band, None], log[band.start :])
@@ -180,7 +168,7 @@ class PlainDecomposition:
 
     def pull_factor(self, rows: np.ndarray) -> np.ndarray:
         """Derivative of ``sum <rows, features>`` in the entries of W."""
-        (logs, V), M = self.log, unvech(rows)
+        logs, V, M = self.logs, self.vectors, unvech(rows)
         WX = self.W @ self.X if self.WX is None else self.WX
         root = np.exp(-logs / 2)
         slope = root[:, :, None] * root[:, None, :] / sinhc((logs[:, :, None] - logs[:, None, :]) / 2)
@@ -247,82 +235,61 @@ class ViewStacks:
 
     stacks: tuple[Any, ...]
 
-    def decompose(self, W: Views) -> ViewDecomposition:
-        """Decompose each view at its factor."""
+    def decompose(self, W: Views) -> Rearranged:
+        """Decompose each view at its factor; features are scaled."""
         parts: list[Any] = []
-        features = np.empty((0, 0))
-        columns = view_columns(W.views)
+        features, columns = np.empty((0, 0)), list(view_columns(W.views))
         for stack, factor, scale, place in zip(self.stacks, W.views, W.scales, columns, strict=True):
             part = stack.decompose(factor)
             if not parts:
                 features = np.empty((len(part.features), count_features(W)))
             np.multiply(part.features, scale, out=features[:, place])
             parts.append(replace(part, features=features[:, place]))  # they are not kept twice
-        return ViewDecomposition(tuple(parts), features, W)
 
+        def of_views(rows: np.ndarray) -> Iterator[np.ndarray]:
+            return (scale * rows[:, place] for scale, place in zip(W.scales, columns, strict=True))
 
-@dataclass(frozen=True, eq=False)
-class _Rearranged:
-    """Decompositions whose features were rearranged; the first one sums over these as over its own."""
-
-    parts: tuple[Any, ...]
-    features: np.ndarray  # (n, p)
-
-    def moments(self, Y: np.ndarray, weight: np.ndarray, *, gram: bool) -> Moments:
-        """Moments of features and targets about their means."""
-        moments: Moments = replace(self.parts[0], features=self.features).moments(Y, weight, gram=gram)
-        return moments
-
-    def cotangents(self, *args: np.ndarray) -> np.ndarray:
-        """Return ``w ((features - mean) right + Y across')``."""
-        rows: np.ndarray = replace(self.parts[0], features=self.features).cotangents(*args)
-        return rows
-
-
-@dataclass(frozen=True, eq=False)
-class ViewDecomposition(_Rearranged):
-    """Several views, decomposed at their factors; features are scaled."""
-
-    W: Views
-
-    def pull(self, rows: np.ndarray) -> Views:
-        """Derivative of ``sum <rows, features>`` along ``W -> exp(-xi/2) W`` of each view."""
-        return Views(tuple(part.pull(some) for part, some in self._of_views(rows)))
-
-    def pull_factor(self, rows: np.ndarray) -> Views:
-        """Derivative of ``sum <rows, features>`` in the entries of the factor of each view."""
-        return Views(tuple(part.pull_factor(some) for part, some in self._of_views(rows)))
-
-    def _of_views(self, rows: np.ndarray) -> Iterator[tuple[Any, np.ndarray]]:
-        for part, scale, columns in zip(self.parts, self.W.scales, view_columns(self.W.views), strict=True):
-            yield part, scale * rows[:, columns]
-
-
-# -- Hermitian matrices: real ones of twice the size, whose features keep what differs
+        return Rearranged(tuple(parts), features, of_views, Views)
 
 
 @dataclass(frozen=True, eq=False)
 class ComplexStack:
-    """A stack of Hermitian matrices."""
+    """Hermitian matrices: real ones of twice the size, whose features keep what differs."""
 
     real: OneStack
 
-    def decompose(self, W: np.ndarray) -> ComplexDecomposition:
+    def decompose(self, W: np.ndarray) -> Rearranged:
         """Decompose ``W X W'`` for a complex factor."""
         part = self.real.decompose(to_real(W))
-        return ComplexDecomposition((part,), fold(part.features))
+        return Rearranged(
+            (part,), fold(part.features), lambda rows: [unfold(rows)], lambda found: to_complex(found[0])
+        )
 
 
-class ComplexDecomposition(_Rearranged):
-    """A stack of Hermitian matrices, decomposed at a complex factor."""
+@dataclass(frozen=True, eq=False)
+class Rearranged:
+    """Decompositions whose features were rearranged; those of the first are summed by its functions."""
 
-    def pull(self, rows: np.ndarray) -> np.ndarray:
-        """Derivative of ``sum <rows, features>`` along ``W -> exp(-xi/2) W``, a Hermitian matrix."""
-        return to_complex(self.parts[0].pull(unfold(rows)))
+    parts: tuple[Any, ...]
+    features: np.ndarray  # (n, p)
+    of_parts: Callable[[np.ndarray], Iterable[np.ndarray]]  # cotangents of the features of each part
+    join: Callable[[tuple[np.ndarray, ...]], Factor]  # what was pulled back through each part
 
-    def pull_factor(self, rows: np.ndarray) -> np.ndarray:
-        """Derivative of ``sum <rows, features>`` in the real and imaginary parts of W, as complex numbers."""
-        return to_complex(self.parts[0].pull_factor(unfold(rows)))
+    @property
+    def moments(self) -> Callable[..., Moments]:
+        return self.parts[0].moments
+
+    @property
+    def cotangents(self) -> Callable[..., np.ndarray]:
+        return self.parts[0].cotangents
+
+    def pull(self, rows: np.ndarray) -> Factor:
+        """Derivative of ``sum <rows, features>`` along ``W -> exp(-xi/2) W``."""
+        return self.join(tuple(map(lambda part, own: part.pull(own), self.parts, self.of_parts(rows))))
+
+    def pull_factor(self, rows: np.ndarray) -> Factor:
+        """Derivative of ``sum <rows, features>`` in the entries of W, real and imaginary parts of each."""
+        return self.join(tuple(map(lambda part, own: part.pull_factor(own), self.parts, self.of_parts(rows))))
 
 
 # -- Products that are triangular or symmetric: large matrices need little more than half the operations, in
@@ -342,10 +309,7 @@ def _eigh(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @lru_cache(maxsize=32)
 def _bands(m: int) -> list[slice]:
-    """Rows of large matrices in bands: fewer operations in narrow ones, each of them slower.
-
-    Large are those that the kernels leave to NumPy; the others, all in one band, go by the plain formulas.
-    """
+    """Rows of large matrices, which the kernels leave to NumPy, in bands; of others all in one band."""
     width = 72 if m > LIMIT else m  # a multiple of 24: OpenBLAS takes that many rows at a time
     return [slice(k, min(k + width, m)) for k in range(0, m, width)]
 
@@ -376,24 +340,17 @@ def _cholesky(X: np.ndarray) -> np.ndarray | None:
 
 
 def _congruence(W: np.ndarray, X: np.ndarray, C: np.ndarray | None) -> np.ndarray:
-    """``W X W'`` of a large matrix; the lower triangle is valid.
-
-    With ``X = C C'`` it takes two thirds of the operations, so that C is worth computing for this alone.
-    """
+    """Lower triangle of ``W X W'`` of a large matrix; with ``X = C C'`` in two thirds of the operations."""
     if C is None:
         return _half_product(W @ X, W.T, lower=True)
     root = _times_triangle(W, C, lower=True)
     return root @ root.T
 
 
-def _logarithm(log: Spectrum) -> np.ndarray:
-    """``V diag(logs) V'`` of large matrices, for logs that ascend.
-
-    Less the smallest they are squares: NumPy takes half the operations for the product of a matrix with its
-    own transpose.
-    """
-    m, low = log.values.shape[-1], log.values[:, :1]
-    root = log.vectors * np.sqrt(log.values - low)[:, None, :]
+def _logarithm(logs: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """``V diag(logs) V'`` of large matrices, for logs that ascend: but for the smallest, a square."""
+    m, low = logs.shape[-1], logs[:, :1]
+    root = V * np.sqrt(logs - low)[:, None, :]
     L = root @ root.mT
     L.reshape(-1, m * m)[:, :: m + 1] += low
     return L

@@ -1,12 +1,9 @@
 """Hermitian matrices as real symmetric ones of twice the size, and back.
 
 A complex entry a + ib becomes the block ``[a -b; b a]``: products, inverses, logarithms and means of such
-matrices are those of the complex ones, so that one numerical core serves both.  Blocks stay together:
-the first 2m rows are the first m complex ones, which is what a factor of low rank needs.
-
-The Frobenius norm of the real matrix is sqrt(2) times that of the complex one.  Vectors therefore keep
-the d^2 numbers that differ: the diagonal, then sqrt(2) times the real parts above it (together as `vech` has
-them), then sqrt(2) times the imaginary parts above it.
+matrices are those of the complex ones, and the first 2m rows are the first m complex ones.  Vectors keep the
+d^2 numbers that differ: the diagonal and sqrt(2) times the real parts above it as `vech` has them, then
+sqrt(2) times the imaginary parts above it.
 """
 
 from __future__ import annotations
@@ -38,25 +35,19 @@ def to_complex(R: Array) -> Array:
 
 
 def list_entries(S: Array) -> Array:
-    """Vectors of symmetric or Hermitian matrices."""
-    return vech_complex(S) if is_complex(S) else vech(S)
+    """Vectors of symmetric matrices, or (..., d^2) of Hermitian ones; distances are Frobenius distances."""
+    if not is_complex(S):
+        return vech(S)
+    xp, d = array_namespace(S), S.shape[-1]
+    above = np.flatnonzero(np.triu(np.ones((d, d)), 1))
+    imaginary = xp.take(xp.reshape(xp.imag(S), (*S.shape[:-2], d * d)), like(above, S), axis=-1)
+    return xp.concat([vech(xp.real(S)), sqrt(2.0) * imaginary], axis=-1)
 
 
 def fill_matrices(v: Array, example: Array) -> Array:
     """Matrices of vectors, Hermitian ones if the example is complex: the inverse of `list_entries`."""
-    return unvech_complex(v) if is_complex(example) else unvech(v)
-
-
-def vech_complex(Z: Array) -> Array:
-    """Vectors (..., d^2) of Hermitian matrices; Euclidean distances are Frobenius distances."""
-    xp, d = array_namespace(Z), Z.shape[-1]
-    above = np.flatnonzero(np.triu(np.ones((d, d)), 1))
-    imaginary = xp.take(xp.reshape(xp.imag(Z), (*Z.shape[:-2], d * d)), like(above, Z), axis=-1)
-    return xp.concat([vech(xp.real(Z)), sqrt(2.0) * imaginary], axis=-1)
-
-
-def unvech_complex(v: Array) -> Array:
-    """Hermitian matrices of vectors: the inverse of `vech_complex`."""
+    if not is_complex(example):
+        return unvech(v)
     xp, d = array_namespace(v), isqrt(v.shape[-1])
     if d * d != v.shape[-1]:
         raise ValueError(

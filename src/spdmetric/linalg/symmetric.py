@@ -1,19 +1,15 @@
 """Stacks of symmetric matrices: one eigendecomposition, functions of it, exact derivatives.
 
-Shapes follow one grammar: ``(..., d, d)`` for a stack, ``(..., d)`` for its
-eigenvalues, ``(..., d(d+1)/2)`` for its vectors.  Every function takes the array
-namespace of its input, so NumPy arrays and tensors are treated alike.
-
-Derivatives are written with divided differences.  Their textbook form ``(f(a) - f(b)) / (a - b)`` loses all
-digits when eigenvalues meet, so each is in a form that has no cancellation at any gap (see ``docs/math.md``).
+Shapes are ``(..., d, d)`` for a stack, ``(..., d)`` for its eigenvalues, ``(..., d(d+1)/2)`` for its vectors.
+Every function takes the array namespace of its input, so NumPy arrays and tensors are treated alike.
+Derivatives are in a form that has no cancellation where eigenvalues meet (see ``docs/math.md``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
-from math import sqrt
-from typing import Any, Generic, NamedTuple, TypeVar, overload
+from math import isqrt, sqrt
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import array_api_compat
 import numpy as np
@@ -21,33 +17,28 @@ from array_api_compat import device, is_numpy_array, is_torch_array
 from scipy.linalg.blas import dger
 
 Array = Any
-Value = TypeVar("Value")
 
 
-class lazy(Generic[Value]):
-    """`functools.cached_property` without the lock it has before Python 3.12.
+if TYPE_CHECKING:
+    from functools import cached_property as lazy
+else:
 
-    The lock costs as much as a product of small matrices, of which an evaluation has few.
-    Two threads that ask at once may both compute the value; it is the same.
-    """
+    class lazy:
+        """`functools.cached_property` without the lock of Python 3.11, which costs as much as a product."""
 
-    def __init__(self, function: Callable[[Any], Value]):
-        self._function = function
-        self.__doc__ = function.__doc__
+        def __init__(self, function):
+            self._function = function
+            self.__doc__ = function.__doc__
 
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
+        def __set_name__(self, owner, name):
+            self._name = name
 
-    @overload
-    def __get__(self, instance: None, owner: type) -> lazy[Value]: ...
-    @overload
-    def __get__(self, instance: object, owner: type) -> Value: ...
-    def __get__(self, instance: object | None, owner: type) -> lazy[Value] | Value:
-        if instance is None:
-            return self
-        # Found in the instance's own dictionary, it is not looked for here again.
-        value = instance.__dict__[self._name] = self._function(instance)
-        return value
+        def __get__(self, instance, owner):
+            if instance is None:
+                return self
+            # Found in the instance's own dictionary, it is not looked for here again.
+            value = instance.__dict__[self._name] = self._function(instance)
+            return value
 
 
 def array_namespace(*arrays: Array) -> Any:
@@ -63,26 +54,6 @@ def is_complex(X: Array) -> bool:
     if type(X) is np.ndarray:
         return X.dtype.kind == "c"
     return array_namespace(X).isdtype(X.dtype, "complex floating")
-
-
-# -- One eigendecomposition ---------------------------------------------------
-
-
-class Spectrum(NamedTuple):
-    """Eigenvalues (ascending) and eigenvectors of a stack of symmetric matrices."""
-
-    values: Array  # (..., d)
-    vectors: Array  # (..., d, d), one eigenvector a column
-
-    def compose(self, values: Array) -> Array:
-        """Return ``V diag(values) V'``: a function of the matrices, given on the spectrum."""
-        return (self.vectors * values[..., None, :]) @ adjoint(self.vectors)
-
-
-def spectrum(S: Array) -> Spectrum:
-    """Eigendecomposition of each matrix of a stack (the lower triangle is read)."""
-    values, vectors = array_namespace(S).linalg.eigh(S)
-    return Spectrum(values, vectors)
 
 
 def adjoint(A: Array) -> Array:
@@ -103,22 +74,29 @@ def congruence(W: Array, X: Array) -> Array:
 # -- Functions of symmetric matrices ------------------------------------------
 
 
+def compose(values: Array, V: Array) -> Array:
+    """Return ``V diag(values) V'`` of eigenvalues (..., d), or functions of them, and eigenvectors."""
+    return (V * values[..., None, :]) @ adjoint(V)
+
+
 def expm(S: Array) -> Array:
     """Exponential of symmetric matrices."""
-    s = spectrum(S)
-    return s.compose(array_namespace(S).exp(s.values))
+    xp = array_namespace(S)
+    values, V = xp.linalg.eigh(S)
+    return compose(xp.exp(values), V)
 
 
 def logm(X: Array) -> Array:
     """Logarithm of SPD matrices."""
-    s = spectrum(X)
-    return s.compose(array_namespace(X).log(s.values))
+    xp = array_namespace(X)
+    values, V = xp.linalg.eigh(X)
+    return compose(xp.log(values), V)
 
 
 def powm(X: Array, exponent: float) -> Array:
     """Real power of SPD matrices."""
-    s = spectrum(X)
-    return s.compose(s.values**exponent)
+    values, V = array_namespace(X).linalg.eigh(X)
+    return compose(values**exponent, V)
 
 
 def sqrtm(X: Array) -> Array:
@@ -174,22 +152,16 @@ def vech(S: Array) -> Array:
 
 def unvech(v: Array) -> Array:
     """Symmetric matrices of vectors: the inverse of `vech`."""
-    d = triangular_root(v.shape[-1])
-    xp = array_namespace(v)
-    _, weight, back = _triangle(d)
-    flat = xp.take(v / like(weight, v), like(back, v), axis=-1)
-    return xp.reshape(flat, (*v.shape[:-1], d, d))
-
-
-def triangular_root(p: int) -> int:
-    """Return d with ``d (d + 1) / 2 = p``, or say that there is none."""
-    d = (int(sqrt(8 * p + 1)) - 1) // 2
+    xp, p = array_namespace(v), v.shape[-1]
+    d = (isqrt(8 * p + 1) - 1) // 2
     if d < 1 or d * (d + 1) // 2 != p:
         raise ValueError(
             f"A vector of length {p} is not the upper triangle of a symmetric matrix: "
             "expected length d(d+1)/2, that is 1, 3, 6, 10, 15, ..."
         )
-    return d
+    _, weight, back = _triangle(d)
+    flat = xp.take(v / like(weight, v), like(back, v), axis=-1)
+    return xp.reshape(flat, (*v.shape[:-1], d, d))
 
 
 # -- Two even functions without cancellation; in place of zeros, numbers so small that they take their limits
@@ -278,12 +250,37 @@ def compute_moments(
     """
     total = float(weight.sum())
     mean, target_mean = (weight.T @ features)[0] / total, (weight.T @ Y)[0] / total
-    root = np.sqrt(weight)
     # Infinite features are not an error here: the mean tells of them.
     with np.errstate(invalid="ignore"):
-        R = features - mean
-        if (root != 1.0).any():  # mostly they are, and a pass over R is saved
-            R *= root
-        A = R.T @ (root * (Y - target_mean))
+        R = center(features, mean, weight)
+        A = R.T @ (np.sqrt(weight) * (Y - target_mean))
         # R'R, of one array with itself, takes NumPy half the time of another product.
         return Moments(total, mean, target_mean, A, 0.0 if gram else R.T @ R)
+
+
+def center(features: np.ndarray, mean: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Rows ``sqrt(w) (features - mean)``, given weights (n, 1)."""
+    rows = features - mean
+    if (weight != 1.0).any():  # mostly they are 1, and a pass is saved
+        rows *= np.sqrt(weight)
+    return rows
+
+
+def compute_cotangents(
+    features: np.ndarray,
+    mean: np.ndarray,
+    Y: np.ndarray,
+    weight: np.ndarray,
+    right: np.ndarray,
+    across: np.ndarray,
+) -> np.ndarray:
+    """Return ``w ((features - mean) right + Y across')``.
+
+    Shapes: features (n, p), mean (p,), centered targets Y (n, c), weight (n, 1), right (p, p), symmetric,
+    across (p, c).
+    """
+    rows = (features - mean) @ right
+    rows += Y @ across.T
+    if (weight != 1.0).any():
+        rows *= weight
+    return rows

@@ -39,9 +39,7 @@ def threads(n_jobs: int | None = 1) -> Iterator[Map]:
     n_threads = effective_n_jobs(n_jobs)
     limit, caller = _LIMIT, object()
     try:
-        limit.inside.add(
-            caller
-        )  # in C, as `discard`: ^C comes before or after, and finds a set that is right
+        limit.inside.add(caller)  # in C, as `discard`: ^C finds a set that is right
         limit.settle()
         yield map if n_threads == 1 else partial(map_by_threads, n_threads=n_threads)
     finally:
@@ -54,10 +52,7 @@ def threads(n_jobs: int | None = 1) -> Iterator[Map]:
 
 
 class _Limit:
-    """One thread in BLAS, for the whole process: set by the first who enters, lifted by the last who leaves.
-
-    Each restoring what it had found, calls that overlap would leave the limit of another behind.
-    """
+    """One thread in BLAS for the process: set by the first who enters, lifted by the last who leaves."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()  # what is collected in its middle may leave there too

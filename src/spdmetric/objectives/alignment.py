@@ -7,10 +7,9 @@ Phi_i of centered tangent vectors and Y_i of centered targets,
     A = sum w_i Phi_i' Y_i    C = sum w_i Phi_i' Phi_i    B = sum w_i Y_i' Y_i
     f = |A|^2 / (|C| |B|)
 
-All of these are sums over matrices, and so is the gradient: they are computed chunk by chunk, in two
-passes (moments; then cotangents pulled back), wherever the chunks are.  Where there are fewer matrices than
-features the Gram form gives the same numbers, with n^2 p operations instead of n p^2.  Solvers minimize the
-*misalignment* 1 - f; the sign changes here and nowhere else.  Derivations: ``docs/math.md``.
+All of these are sums over matrices, computed chunk by chunk in two passes (moments; then cotangents pulled
+back), wherever the chunks are.  For fewer matrices than features the Gram form gives the same numbers, with
+n^2 p operations instead of n p^2.  Solvers minimize the *misalignment* 1 - f; the sign changes here alone.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from spdmetric.linalg.batch import Factor, Views, count_features, map_views, view_columns
+from spdmetric.linalg.batch import Decomposition, Factor, Views, count_features, map_views, view_columns
 from spdmetric.linalg.hermitian import fill_matrices
-from spdmetric.linalg.symmetric import Moments, lazy
+from spdmetric.linalg.symmetric import Moments, center, lazy
 from spdmetric.manifolds import FactorPoint
-from spdmetric.objectives.data import Data, Part
+from spdmetric.objectives.data import Chunk, Data
 from spdmetric.objectives.weighting import (
     Errors,
     FeatureRidge,
@@ -67,14 +66,12 @@ class Evaluation:
 
     def __init__(self, objective: Misalignment, point: FactorPoint):
         self.point, self.objective, self.data = point, objective, objective.data
-        R = objective.rotation
-        self.factor = (
-            point.factor if R is None else map_views(np.matmul, point.factor, R)
-        )  # of the matrices as they are
+        W, R = point.factor, objective.rotation
+        self.factor = W if R is None else map_views(np.matmul, W, R)  # of the matrices as they are
         n, p = self.data.shape[0], count_features(self.factor)
         # In Gram form where there are fewer matrices than features, and they can be brought together.
         self.gram = self.data.gathers and (n < p or not self.needs_scatter)
-        # Moments of all chunks together and the chunks at this point, where they are; none if not kept.
+        # Moments of all chunks together and the chunks decomposed, where they are; none if not kept.
         self.moments, self.summary, self.parts = self.data.decompose(self.factor, gram=self.gram)
         self.value = 1.0 - self.alignment
 
@@ -82,10 +79,9 @@ class Evaluation:
 
     @lazy
     def alignment(self) -> float:
-        """The centered kernel-target alignment f, between 0 and 1.
+        """The centered kernel-target alignment f, 0 to 1; 0 if all matrices, or all targets, are the same.
 
-        Minus infinity where it cannot be computed, so that no solver goes there; 0 where all matrices, or all
-        targets, are the same.
+        Minus infinity where it cannot be computed, so that no solver goes there.
         """
         mean, A = self.summary.mean, self.summary.A
         if not isfinite(mean @ mean):
@@ -104,22 +100,19 @@ class Evaluation:
     @lazy
     def frame_gradient(self) -> Any:
         """Riemannian gradient, as a symmetric matrix in the frame, of several views one of each."""
-        xi = self.data.total_of_parts(_pull, self.factor, self.parts, self._cotangents, False)
+        xi = self.data.total_of_parts(_pull, self.factor, self.parts, self._cotangents(), False)
         return map_views(_traceless, xi)
 
     @lazy
     def factor_gradient(self) -> Any:
         """Derivative in the entries of the factor of the point, (m, d), of several views one of each."""
         R = self.objective.rotation
-        there = self.data.total_of_parts(_pull, self.factor, self.parts, self._cotangents, True)
+        there = self.data.total_of_parts(_pull, self.factor, self.parts, self._cotangents(), True)
         return there if R is None else map_views(lambda of, Q: of @ Q.conj().T, there, R)
 
     @lazy
     def curvature_estimate(self) -> Any:
-        """How much f bends along directions of the frame, about: a matrix whose trace is its size.
-
-        More where A has more (``docs/math.md``, "Axes").
-        """
+        """How much f bends along directions of the frame, about: more where A has more; of trace m."""
         A, W = self.summary.A, self.factor
         if isinstance(W, np.ndarray):
             return _estimate_curvature(A, W)
@@ -131,8 +124,9 @@ class Evaluation:
         """Root mean square distance of the tangent vectors from their mean."""
         squares, mean = self.summary.C_trace, self.summary.mean
         if self.gram:
+            both = zip(self.data.chunks, self.parts, strict=True)
             with np.errstate(invalid="ignore"):  # it tells of what has left float64
-                squares = sum(np.sum(p.target.weight[:, None] * (p.features - mean) ** 2) for p in self.parts)
+                squares = sum(np.sum(c.target.weight[:, None] * (p.features - mean) ** 2) for c, p in both)
         return float(np.sqrt(squares / self.summary.weight))
 
     @property
@@ -144,10 +138,7 @@ class Evaluation:
         return rows[0] if len(rows) == 1 else np.concatenate(rows)
 
     def weighting(self) -> Weighting:
-        """How much each direction counts: from the moments, and one more pass for the errors.
-
-        In Gram form from the tangent vectors.
-        """
+        """How much each direction counts: from the Gram form, or the moments and a pass for the errors."""
         data, target, mean = self.data, self.data.target, self.summary.mean
         # Whether labels had a part in the point: at full rank not at the center, at low rank always.
         factors = [self.factor] if isinstance(self.factor, np.ndarray) else self.factor.views
@@ -160,37 +151,42 @@ class Evaluation:
             return discriminant_weighting(*data.gather(self.factor, self.parts), learned=learned)
         ridge = data.call(FeatureRidge.from_moments, self.moments, target.squares, target.per_class, learned)
         errors = data.total_of_parts(_left_out, self.factor, self.parts, ridge, mean)
-        return data.fetch(data.call(weigh_directions, ridge, errors))
+        return data.call(weigh_directions, ridge, errors, fetch=True)
 
     @lazy
     def _root(self) -> np.ndarray:
         """All centered tangent vectors, times the roots of their weights, (n, p)."""
-        rows = [part.centered(self.summary.mean) for part in self.parts]
+        both = zip(self.data.chunks, self.parts, strict=True)
+        rows = [_center(chunk, part, self.summary.mean) for chunk, part in both]
         return rows[0] if len(rows) == 1 else np.concatenate(rows)
 
     @lazy
     def _gram_matrix(self) -> np.ndarray:
         return self._root @ self._root.T
 
-    @lazy
     def _cotangents(self) -> Any:
-        """What all chunks need to know to pull back: derivatives in the features, where they are."""
+        """What all chunks need to know to pull back, and nobody else: derivatives in features or moments."""
         scale = -2 / (self._C_norm * self.objective.target_norm)  # the sign makes f a misalignment
         other = -scale * float(np.vdot(self.summary.A, self.summary.A)) / self._C_norm**2
         if not self.gram:
-            return self.data.call(_scale, self.moments, scale, other)
-        target = self.data.target
-        Y, w = target.Y, target.weight[:, None]
+            return self.data.call(_scale, self.moments, scale, other)  # once, where they are
+        Y, w = self.data.target.Y, self.data.target.weight[:, None]
         root = np.sqrt(w)
         # A too is a sum of centered tangent vectors: both terms are one product with all of them.
-        return (root * other * self._gram_matrix + scale * w * (Y @ (root * Y).T)) @ self._root
+        left, rows = self._gram_matrix, self._root
+        del self._gram_matrix, self._root  # they are written over, and computed again for who asks
+        left *= root * other
+        across = Y @ (root * Y).T
+        across *= scale * w
+        left += across
+        width = max(128, 40_000 // len(rows))  # columns at a time
+        for start in range(0, rows.shape[1], width):
+            rows[:, start : start + width] = left @ rows[:, start : start + width]
+        return rows
 
 
 def _traceless(xi: np.ndarray) -> np.ndarray:
-    """The symmetric part without its trace.
-
-    f(cG) = f(G), so it has none; one left in by rounding would let det(G) drift.
-    """
+    """The symmetric part without the trace: as f(cG) = f(G), it is rounding, which would let det(G) drift."""
     xi = xi + xi.conj().T
     xi *= 0.5
     diagonal = xi.reshape(-1)[:: len(xi) + 1]  # a view
@@ -214,17 +210,20 @@ def _scale(moments: Moments, of_A: float, of_C: float) -> Moments:
     return moments._replace(A=of_A * moments.A, C=of_C * np.asarray(moments.C))
 
 
-def _pull(part: Part, known: Moments | np.ndarray, to_factor: bool) -> Factor:
+def _pull(chunk: Chunk, here: Decomposition, known: Moments | np.ndarray, to_factor: bool) -> Factor:
     """Derivative of the misalignment in the frame, or the factor, from that in the features of a chunk."""
-    here = part.decomposition
     if isinstance(known, np.ndarray):
-        rows = known[part.rows]
+        rows = known[chunk.rows]
     else:
-        Y, weight = part.target.Y, part.target.weight[:, None]
-        rows = here.cotangents(known.mean, Y, weight, np.asarray(known.C), known.A)
+        Y, weight = chunk.target.Y, chunk.target.weight[:, None]
+        rows = here.cotangents(here.features, known.mean, Y, weight, np.asarray(known.C), known.A)
     return here.pull_factor(rows) if to_factor else here.pull(rows)
 
 
-def _left_out(part: Part, ridge: FeatureRidge, mean: np.ndarray) -> Errors:
+def _center(chunk: Chunk, here: Decomposition, mean: np.ndarray) -> np.ndarray:
+    return center(here.features, mean, chunk.target.weight[:, None])
+
+
+def _left_out(chunk: Chunk, here: Decomposition, ridge: FeatureRidge, mean: np.ndarray) -> Errors:
     """Errors of a regression of the targets on the features of a chunk, each matrix left out in turn."""
-    return ridge.errors(part.centered(mean), part.target)
+    return ridge.errors(_center(chunk, here, mean), chunk.target)

@@ -1,10 +1,9 @@
 """Labeled matrices: one record wherever they are, and one way to map over their chunks.
 
-`Data` holds matrices that this process can slice, in memory or in a file, and what y says of them: a
-`ClassTarget` or a `RegressionTarget`.  `spdmetric.distributed` has the same record for matrices on the
-workers of a cluster.  Whatever is computed of all matrices is a sum over chunks: of functions of the matrices
-(`Data.average`, `Data.total`), or of the matrices decomposed at a factor (`Data.decompose`,
-`Data.total_of_parts`).
+`Data` holds matrices that this process can slice, in memory or in a file, and their target;
+`spdmetric.distributed` has the same record for matrices on workers.  Whatever is computed of all is a sum
+over chunks: of the matrices (`Data.average`, `Data.total`), or of these decomposed at a factor
+(`Data.decompose`, `Data.total_of_parts`).
 """
 
 from __future__ import annotations
@@ -12,11 +11,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import reduce
 from math import prod
 from operator import add
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from array_api_compat import is_array_api_obj
@@ -264,31 +263,14 @@ class Chunk:
     n: int  # matrices of all chunks, by which kernels are chosen
     stack: Stack | None = None  # packed once for all factors
 
-    def decompose(self, W: Factor, *, keep: bool) -> Part:
-        """The chunk at a factor; with ``keep`` its stack is kept for others."""
+    def decompose(self, W: Factor, *, keep: bool) -> Decomposition:
+        """The matrices at a factor; with ``keep`` their stack is kept for others."""
         stack = self.stack
         if stack is None:
             X = self.X[self.rows]
             stack = make_stack(X if isinstance(X, Views) else np.asarray(X), self.n, again=keep)
             self.stack = stack if keep else None
-        here = stack.decompose(W)
-        return Part(here, here.features, self.rows, self.target)
-
-
-class Part(NamedTuple):
-    """One chunk at one point: its matrices decomposed, and its tangent vectors."""
-
-    decomposition: Decomposition
-    features: np.ndarray  # (n, p), tangent vectors
-    rows: slice
-    target: Target
-
-    def centered(self, mean: np.ndarray) -> np.ndarray:
-        """Tangent vectors centered by a mean, times the roots of their weights, (n, p)."""
-        rows = self.features - mean
-        if (self.target.weight != 1.0).any():  # mostly they are, and a pass is saved
-            rows *= np.sqrt(self.target.weight)[:, None]
-        return rows
+        return stack.decompose(W)
 
 
 # -- The record ---------------------------------------------------------------
@@ -298,8 +280,7 @@ class Part(NamedTuple):
 class Data:
     """Labeled matrices that this process can slice.
 
-    ``rows`` are the chunks, by default all of one size that depends on d; ``map`` maps a function over them,
-    the only parallel seam.
+    ``rows`` are the chunks, by default of one size that depends on d; ``map`` maps a function over them.
     """
 
     X: Any  # (n, d, d) or (n, views, d, d), anything that slices to arrays; or `Views`, once whitened
@@ -320,11 +301,8 @@ class Data:
 
     def take(self, index: Rows) -> Data:
         """Some of them; classes may be absent."""
-        X = (
-            self.X[index]
-            if isinstance(self.X, np.ndarray | Views)
-            else select_rows(self.X, np.arange(self.shape[0])[index])
-        )
+        held = isinstance(self.X, np.ndarray | Views)
+        X = self.X[index] if held else select_rows(self.X, np.arange(self.shape[0])[index])
         return Data(X, self.target.take(index), map=self.map)
 
     @property
@@ -365,17 +343,14 @@ class Data:
         """All chunks, in their order."""
         return [Chunk(self.X, rows, self.target.part(rows), self.shape[0]) for rows in self._rows]
 
-    def decompose(self, W: Factor, *, gram: bool) -> tuple[Moments, Summary, list[Part]]:
-        """Moments of all chunks at W, their summary, and the chunks there, none if they are not kept.
+    def decompose(self, W: Factor, *, gram: bool) -> tuple[Moments, Summary, list[Decomposition]]:
+        """Moments of all chunks at W, their summary, and the chunks decomposed, none if they are not kept."""
+        keep = self.in_memory  # the Gram form keeps its few in any case
 
-        The Gram form needs all tangent vectors at once: there are few of them, and they are kept.
-        """
-        keep = self.in_memory
-
-        def first(chunk: Chunk) -> tuple[Moments, Part | None]:
-            part = chunk.decompose(W, keep=keep)
-            moments = part.decomposition.moments(part.target.Y, part.target.weight[:, None], gram=gram)
-            return moments, part if keep or gram else None
+        def first(chunk: Chunk) -> tuple[Moments, Decomposition]:
+            here, target = chunk.decompose(W, keep=keep), chunk.target
+            moments = here.moments(here.features, target.Y, target.weight[:, None], gram=gram)
+            return moments, here if keep or gram else None
 
         results = iter(self.map(first, self.chunks))
         merged, part = next(results)
@@ -383,23 +358,19 @@ class Data:
         for moments, part in results:
             merged = merged.merge(moments, overwrite=True)
             parts.append(part)
-        return merged, Summary.from_moments(merged), [part for part in parts if part is not None]
+        return merged, Summary.from_moments(merged), parts if keep or gram else []
 
     def total_of_parts(self, f: Callable[..., Any], W: Factor, parts: list[Any], *shared: Any) -> Any:
-        """Sum over the chunks of ``f(part, *shared)``, each decomposed at W again if it was not kept."""
+        """Sum of ``f(chunk, part, *shared)`` over the chunks, decomposed at W again if they were not kept."""
         if parts:
-            values = self.map(lambda part: f(part, *shared), parts)
+            values = self.map(lambda both: f(*both, *shared), zip(self.chunks, parts, strict=True))
         else:
-            values = self.map(lambda chunk: f(chunk.decompose(W, keep=False), *shared), self.chunks)
+            values = self.map(lambda chunk: f(chunk, chunk.decompose(W, keep=False), *shared), self.chunks)
         return reduce(add, values)
 
-    def call(self, f: Callable[..., Any], *args: Any) -> Any:
-        """Call a function where moments are: here."""
+    def call(self, f: Callable[..., Any], *args: Any, fetch: bool = False) -> Any:
+        """Call a function where moments are; its result stays there unless it is to be fetched."""
         return f(*args)
-
-    def fetch(self, value: Any) -> Any:
-        """Bring a result of `call` here, where it is."""
-        return value
 
 
 # -- Reading and checking, chunk by chunk -------------------------------------
@@ -420,15 +391,11 @@ def stored_shape(X: Array) -> tuple[int, ...]:
 
 
 def row_chunks(shape: tuple[int, ...], size: int | None = None) -> list[slice]:
-    """Chunks of a stack, of like sizes, by default at most one that depends on the size of matrices alone.
-
-    Where that is a multiple of eight, so are the chunks but for the last: kernels take eight matrices at a
-    time.
-    """
+    """Chunks of a stack, of like sizes, by default at most one that depends on the size of matrices alone."""
     n, size = shape[0], default_chunk_size(shape[-1]) if size is None else size
     if n > size:
         even = -(-n // -(-n // size))
-        size = even if size % 8 else -(-even // 8) * 8
+        size = even if size % 8 else -(-even // 8) * 8  # kernels take eight matrices at a time
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
@@ -570,26 +537,6 @@ def whitened_shape(n: int, factor: Factor) -> tuple[int, ...]:
     return (n, k, k) if isinstance(factor, np.ndarray) else (n, len(views), k, k)
 
 
-class OneView(NamedTuple):
-    """One view of labeled matrices, as far as sums over it go."""
-
-    shape: tuple[int, ...]
-    dtype: Any
-    target: Any
-    average: Callable[[RowFunction], np.ndarray]
-    total: Callable[[Summand], Any]
-
-    @classmethod
-    def from_data(cls, data: Data, v: int, k: int) -> OneView:
-        """The v-th view, of size k."""
-        average, total = ((lambda f, g=g: g(partial(_of_view, f, v, k))) for g in (data.average, data.total))
-        return cls((data.shape[0], k, k), data.dtype, data.target, average, total)
-
-
-def _of_view(f: Callable[..., Any], v: int, size: int, X: Any, *target: Any) -> Any:
-    return f(take_view(X, v, size), *target)
-
-
 # -- Memory -------------------------------------------------------------------
 
 _UNKNOWN_MEMORY = 8 * 2**30
@@ -613,10 +560,7 @@ def check_memory(needed: int, what: str) -> None:
 
 
 def memory_limit(root: str | os.PathLike[str] = "/") -> int:
-    """Bytes that this process may use: those of the machine, or fewer where its container is given fewer.
-
-    ``root`` is the folder below which the files of control groups, of version 2 and 1, are looked for.
-    """
+    """Bytes that this process may use: of the machine, or of its container, by files below ``root``."""
     try:
         limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     except (AttributeError, ValueError, OSError):  # not on every system

@@ -1,12 +1,8 @@
 """The objective with a Gaussian kernel: alignment where classes are not told apart by their means.
 
 The kernel of two matrices is ``k_ij = exp(-gamma delta_ij^2)``, delta the Euclidean distance of their tangent
-vectors.  Its centered kernel-target alignment is that of `spdmetric.objectives.alignment`, but has no form in
-features: all pairs are gone through, in tiles, each pair once.  Their distances and kernel are kept, 8 n^2
-bytes at each of two points: 1 GB for `MOST` matrices.
-
-With weights w_i, ``K`` stands below for ``sqrt(w_i w_j)`` times the kernel of points centered by
-their weighted mean, and Y for rows ``sqrt(w_i) Y_i``: then ``f = <K, Y Y'> / (|K| |Y Y'|)``.
+vectors.  Its alignment has no form in features: all pairs are gone through, in tiles, each pair once.  Their
+distances and kernel are kept, 8 n^2 bytes at each of two points: 1 GB for `MOST` matrices.
 
 A width that is not set is *learned*: ``f = max over gamma`` at every point, within bounds on
 ``tau = gamma spread^2``.  Derivations: ``docs/math.md``.
@@ -51,11 +47,7 @@ class Tile(NamedTuple):
 
 
 class KernelFamily:
-    """Gaussian kernels of all widths on the same points.
-
-    Points (n, p) are centered, and in units of their spread.  The squared distances of all pairs are kept,
-    once a pair and in tiles.
-    """
+    """Gaussian kernels of all widths on the same points (n, p), centered and in units of their spread."""
 
     def __init__(self, points: np.ndarray, target: Target):
         Y, w = target.Y, target.weight[:, None]
@@ -157,10 +149,7 @@ class _Sums:
 
 
 class Kernel:
-    """The Gaussian kernel of one width: alignment to the last digits, and derivatives in the points.
-
-    It is kept as ``(k - 1) / (1 - exp(-tau))``, like the squares, and centered tile by tile.
-    """
+    """The Gaussian kernel of one width, as ``(k - 1) / (1 - exp(-tau))``: alignment to the last digits."""
 
     def __init__(self, family: KernelFamily, tau: float):
         self._family, self._tau = family, tau
@@ -232,8 +221,7 @@ class Kernel:
 def best_log_tau(family: KernelFamily) -> float:
     """Return where in the bounds alignment is highest.
 
-    Every local maximum of a fixed grid is polished, and the best is taken: which one that
-    is changes only where two are equal, so the highest alignment is continuous in the points.
+    Every local maximum of a grid is polished: so the highest alignment is continuous in the points.
     """
     values = family.on_grid()
     ahead = np.concatenate([[-np.inf], values, [-np.inf]])
@@ -259,10 +247,7 @@ def _peak(values: np.ndarray, k: int) -> float:
 
 
 def _polish(family: KernelFamily, left: float, start: float, right: float) -> tuple[float, float]:
-    """Newton's method for a zero of the slope, halving the bracket where it would leave it.
-
-    At an end of the bounds from which alignment falls, the bracket closes on that end.
-    """
+    """Newton's method for a zero of the slope, halving the bracket where it would leave it."""
     x = start
     for _ in range(60):
         value, first, second = family.slope(x)
@@ -280,10 +265,7 @@ def _polish(family: KernelFamily, left: float, start: float, right: float) -> tu
 
 
 class GaussianMisalignment(Misalignment):
-    """``1 - f`` for the kernel ``exp(-gamma delta^2)``, by default with the best gamma at each point.
-
-    Pairs are gone through in tiles, whatever the chunks of the data.
-    """
+    """``1 - f`` for the kernel ``exp(-gamma delta^2)``, by default with the best gamma at each point."""
 
     def __init__(self, data: Data, rotation: Factor | None = None, *, gamma: float | None = None):
         super().__init__(data, rotation)
@@ -337,7 +319,6 @@ class GaussianEvaluation(Evaluation):
         gamma = self.objective.gamma
         return float(np.exp(best_log_tau(self._family))) if gamma is None else gamma * self._square_spread
 
-    @lazy
     def _cotangents(self) -> np.ndarray:
         """Derivative of the misalignment in the features, (n, p)."""
         points, scale = self._points, self._tau / np.sqrt(self._square_spread)

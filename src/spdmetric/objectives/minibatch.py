@@ -1,15 +1,13 @@
 """Alignment from mini-batches: moments that run along with the point.
 
-Alignment is a ratio of moments of all matrices, ``|A|^2 / (|C| |B|)``, so the alignment of a
-mini-batch is biased, and so is its gradient.  Given the moments, though, the gradient is a
-plain sum over matrices.  Here the moments are those of the last few mini-batches, and only
-the sum is that of one: the gradient of a composition [Wang2017]_.
+Alignment is a ratio of moments, so that of a mini-batch is biased, and so is its gradient.  Given the
+moments, though, the gradient is a plain sum over matrices.  Here the moments are those of the last few
+mini-batches, and only the sum is that of one: the gradient of a composition [Wang2017]_.
 
 Two things would spoil moments taken while W moves.  The frame of a factor may turn and jump, so features are
-turned to the frame of the symmetric factor, which moves as smoothly as the point.  And all features shift
-together, much further than they move apart; so they are taken relative to the image of the center,
-``log(W W')``.  The shift changes no alignment, and its derivative takes out of the gradient what all matrices
-of a batch have in common: most of the noise.  Derivations: ``docs/math.md``, "Stochastic learning".
+turned to that of the symmetric factor, which moves as smoothly as the point.  And all features shift
+together, so they are taken relative to the image of the center, ``log(W W')``: that changes no alignment, and
+takes most of the noise out of the gradient.  Derivations: ``docs/math.md``, "Stochastic learning".
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ import numpy as np
 
 from spdmetric.linalg.batch import Decomposition, Factor, Views, make_stack, map_views, view_columns
 from spdmetric.linalg.hermitian import fill_matrices, list_entries
-from spdmetric.linalg.symmetric import Moments, adjoint, compute_moments, lazy, symmetrize
+from spdmetric.linalg.symmetric import Moments, adjoint, compute_cotangents, compute_moments, lazy, symmetrize
 from spdmetric.manifolds import FactorPoint
 from spdmetric.objectives.alignment import Evaluation, Misalignment
 from spdmetric.objectives.data import Data, default_chunk_size
@@ -34,11 +32,10 @@ _KEEP = 0.75
 
 
 class RunningMisalignment:
-    """``1 - alignment`` of matrices that are looked at a mini-batch at a time.
+    """``1 - alignment`` of matrices, whitened by the center, that are looked at a mini-batch at a time.
 
-    Matrices, whitened by the center, are given for an array of ascending row numbers.  ``whole`` is the same
-    to be evaluated exactly; by ``work``, the number of matrices of all batches, these and others, kernels are
-    chosen.
+    ``whole`` is the same to be evaluated exactly; kernels are chosen by ``work``, the matrices of all
+    batches.
     """
 
     def __init__(self, data: Data, *, whole: Misalignment | None = None, work: int | None = None):
@@ -60,7 +57,8 @@ class RunningMisalignment:
     def sample(self, rows: np.ndarray, point: FactorPoint, memory: Moments | None = None) -> Sample:
         """Evaluate some rows, with the moments remembered of others; without any, with their own."""
         # The last matrix is the center, which features are relative to.
-        stack = make_stack(map_views(_with_identity, self.data.X[rows]), self._work)
+        X = map_views(lambda X: np.concatenate([X, np.eye(X.shape[1])[None]]), self.data.X[rows])
+        stack = make_stack(X, self._work)
         here, Y, weight = stack.decompose(point.factor), self._Y[rows], self._weight[rows]
         return Sample(here, Y, weight, point, memory, self.data.target.norm_about)
 
@@ -69,8 +67,7 @@ class Sample:
     """A mini-batch at a point.
 
     ``memory`` is what the next sample should remember.  Value and gradient are those of the moments
-    remembered *before*, of other matrices.  With its own among them, a batch would overrate its own noise:
-    products of independent averages are right in the mean, squares of noisy averages are too large.
+    remembered *before*, of other matrices: with its own among them, a batch would overrate its own noise.
     """
 
     def __init__(
@@ -119,12 +116,6 @@ class Sample:
             return self.point.gradient(self._decomposition.pull_factor(self._cotangent))
         return self.point.gradient(map_views(_traceless, self._decomposition.pull(self._cotangent)))
 
-    @property
-    def curvature_estimate(self) -> Factor:
-        """The same in all directions, for want of knowing."""
-        eyes: Factor = map_views(lambda W: np.eye(len(W)), self.point.factor)
-        return eyes
-
     @lazy
     def _cotangent(self) -> np.ndarray:
         """Derivative of the misalignment in the features of the batch and of the center, (n + 1, p)."""
@@ -135,8 +126,9 @@ class Sample:
             return np.zeros_like(self._decomposition.features)
         scale = -2 / (np.sqrt(C_square) * self._target_norm * self._weight.sum())
         ratio = float(np.vdot(given.A, given.A)) / C_square
-        M = (self._Y - given.target_mean) @ given.A.T - (self._features - given.mean) @ (ratio * C)
-        M = _turned(map_views(adjoint, self.point.frame), scale * self._weight * M)
+        Y, weight = self._Y - given.target_mean, scale * self._weight
+        M = compute_cotangents(self._features, given.mean, Y, weight, -ratio * C, given.A)
+        M = _turned(map_views(adjoint, self.point.frame), M)
         return np.concatenate([M, -M.sum(axis=0, keepdims=True)])
 
 
@@ -155,10 +147,10 @@ class Past(NamedTuple):
         return cls(point, batch.moments(point), float(np.vdot(w, w)), float(w.sum()))
 
     def then(self, batch: Past) -> Past:
-        """Both, at the point of the later batch.
+        """Both, at the point of the later batch; the first count less once the point has moved.
 
-        As long as the point stays, all count alike.  As it moves, they count in proportion to what had come
-        before them; those at the center, from which the first step is far, not at all.
+        They count in proportion to what had come before them; those at the center, a long step away, not at
+        all.
         """
         total, kept = self.total + batch.total, 1.0
         if not np.array_equal(self.point.S, batch.point.S):
@@ -178,7 +170,8 @@ class Past(NamedTuple):
         scale = self.total / moments.weight  # the weighting has the unit of all, as that of `fit`
         C, A = scale * np.asarray(moments.C), scale * moments.A[:, came]
         squares = self.total * (np.diag(q) - np.outer(q, q))
-        ridge = FeatureRidge.from_scatter(C, A, squares, self.total, n / q.size, learned=True)
+        of_all = moments._replace(weight=self.total, A=A, C=C)
+        ridge = FeatureRidge.from_moments(of_all, squares, n / q.size, learned=True)
         weighting = weigh_directions(ridge, ridge.estimated_errors(n))
         directions = _turned(map_views(adjoint, self.point.frame), weighting.directions.T).T
         return weighting._replace(directions=directions) if directions.size else None
@@ -193,10 +186,6 @@ def _averages(moments: Moments) -> Moments:
     """The same of matrices whose weights add up to 1."""
     s = moments.weight
     return moments._replace(weight=1.0, A=moments.A / s, C=moments.C / s)
-
-
-def _with_identity(X: np.ndarray) -> np.ndarray:
-    return np.concatenate([X, np.eye(X.shape[1])[None]])
 
 
 def _traceless(xi: np.ndarray) -> np.ndarray:

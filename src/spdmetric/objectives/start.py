@@ -12,10 +12,10 @@ from scipy.linalg import eigh
 
 from spdmetric.caller import spell
 from spdmetric.linalg.batch import Views, make_stack, map_views, view_columns
-from spdmetric.linalg.symmetric import Array, congruence, invsqrtm, is_complex, logm, spectrum
+from spdmetric.linalg.symmetric import Array, congruence, is_complex, logm, powm
 from spdmetric.manifolds import Ball, ProductBall, RankBall
 from spdmetric.means import Average, RowFunction, find_mean
-from spdmetric.objectives.data import Data, OneView, Summand, Target, count_differences, view_sizes, whiten
+from spdmetric.objectives.data import Data, Summand, Target, count_differences, take_view, view_sizes, whiten
 from spdmetric.validation import UninformativeDataError, check_radius, check_spd, is_definite, to_numpy
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -26,9 +26,8 @@ Total = Callable[[Summand], Any]  # a function of chunks, summed over all of the
 class Start(NamedTuple):
     """Coordinates in which learning starts at the first axes.
 
-    Matrices are first brought to the range that they share, then whitened by the center G0,
-    then rotated so that the first axes are those that tell most of the targets, on which classes
-    differ most (at full rank the rotation is the identity).
+    Matrices are brought to the range that they share, whitened by the center G0, and rotated so that the
+    first axes tell most of the targets (at full rank the rotation is the identity).
     """
 
     basis: np.ndarray  # (d, k), orthonormal columns that span the common range
@@ -42,7 +41,7 @@ class Start(NamedTuple):
     @property
     def factor(self) -> np.ndarray:
         """W0, of shape (k, d): the coordinates of X are ``W0 X W0'``."""
-        return self.rotation @ invsqrtm(self.center) @ self.basis.conj().T
+        return self.rotation @ powm(self.center, -0.5) @ self.basis.conj().T
 
     def ball(self, rank: int | None, radius: float, *, real: bool = True) -> Any:
         """The points within a distance; with ``real``, complex coordinates are shown as real ones."""
@@ -53,10 +52,7 @@ class Start(NamedTuple):
 
 
 class ViewStarts(NamedTuple):
-    """Where learning starts in each view, and what the tangent vectors of the view are multiplied with.
-
-    A view that is smaller than the others has a start of its own size: its padding is left out.
-    """
+    """Where learning starts in each view, without its padding, and what multiplies its tangent vectors."""
 
     views: tuple[Start, ...]
     scales: tuple[float, ...]
@@ -88,23 +84,28 @@ class ViewStarts(NamedTuple):
         return ProductBall(balls, self.scales, check_radius(sqrt(len(balls)) * radius))
 
 
-def find_start(data: Data | OneView, init: str | Array, rank: int | None) -> Any:
-    """Choose where learning starts: a `Start`, or `ViewStarts` for several views."""
-    d = data.shape[-1]
+def find_start(
+    data: Data, init: str | Array, rank: int | None, *, view: tuple[int, int] | None = None
+) -> Any:
+    """Choose where learning starts, of several views but for one ``view``, (number, size), a `ViewStarts`."""
+    d = data.shape[-1] if view is None else view[1]
     if rank is not None and rank > d:
         raise ValueError(f"{spell('rank', rank)} is more than the size of the matrices, {d} x {d}.")
-    if isinstance(data, Data) and len(data.shape) == 4:
+    average, total = data.average, data.total
+    if view is not None:
+        average, total = (partial(_over_view, of_all, *view) for of_all in (average, total))
+    elif len(data.shape) == 4:
         return _find_view_starts(data, init, rank)
     if not isinstance(init, str):
         init = check_spd(np.asarray(to_numpy(init))[None], name="init")[0]
         if init.shape != (d, d):
             raise ValueError(f"init has shape {init.shape}, but the matrices of X are {d} x {d}.")
         init = init.astype(np.result_type(init, data.dtype), copy=False)  # a real one of complex matrices
-    basis, average = np.eye(d), data.average
+    basis, inward_average = np.eye(d), average
     if rank is not None:  # of singular matrices, on the range that they share
-        basis = common_range(data.average)
+        basis = common_range(average)
         inward = basis.conj().T
-        definite = _through(inward, data.total)(_indefinite) == 0
+        definite = _through(inward, total)(lambda X, target: not is_definite(X)) == 0
         if isinstance(init, str) and init in ("riemann", "median", "logeuclid") and not definite:
             raise ValueError(
                 f"init={init!r} needs matrices that are positive definite on the {basis.shape[1]} dimensions "
@@ -112,18 +113,19 @@ def find_start(data: Data | OneView, init: str | Array, rank: int | None) -> Any
                 "init='euclid', or estimate the matrices with shrinkage."
             )
 
-        def average(f: RowFunction) -> np.ndarray:
-            return data.average(lambda X: f(congruence(inward, X)))
+        def inward_average(f: RowFunction) -> np.ndarray:
+            return average(lambda X: f(congruence(inward, X)))
 
     if not isinstance(init, str):
         center = init if rank is None else congruence(inward, init)
     elif init == "identity":
         center = np.eye(basis.shape[1], dtype=data.dtype)
     else:
-        center = find_mean(init, average, data.shape[0], data.dtype)
+        center = find_mean(init, inward_average, data.shape[0], data.dtype)
     if rank is None:
         return Start(basis, center, np.eye(d))
-    departures = _of(logm if definite else _from_identity, _through(invsqrtm(center) @ inward, data.total))
+    depart: RowFunction = logm if definite else lambda X: X - np.eye(X.shape[-1])
+    departures = _of(depart, _through(powm(center, -0.5) @ inward, total))
     return Start(basis, center, class_directions(departures, center.shape[0], data.target.contrasts))
 
 
@@ -136,8 +138,13 @@ def _find_view_starts(data: Data, init: str | Array, rank: int | None) -> ViewSt
     starts = []
     for v, (k, own) in enumerate(zip(view_sizes(data.total(count_differences)), inits, strict=True)):
         own = own if isinstance(own, str) else own[:k, :k]
-        starts.append(find_start(OneView.from_data(data, v, k), own, None if rank is None else min(rank, k)))
+        starts.append(find_start(data, own, None if rank is None else min(rank, k), view=(v, k)))
     return ViewStarts(tuple(starts), (1.0,) * V).rescaled(data, (start.factor[:rank] for start in starts))
+
+
+def _over_view(of_all: Callable[..., Any], v: int, size: int, f: Callable[..., Any]) -> Any:
+    """An average or a total of a function of one view."""
+    return of_all(lambda X, *target: f(take_view(X, v, size), *target))
 
 
 def _find_scales(data: Data, factors: Views) -> tuple[float, ...]:
@@ -173,19 +180,11 @@ def _through(factor: np.ndarray, total: Total) -> Total:
     return _of(partial(congruence, factor), total)
 
 
-def _indefinite(X: np.ndarray, target: Target) -> float:
-    """1 for a chunk with a singular matrix."""
-    return 0.0 if is_definite(X) else 1.0
-
-
 def common_range(average: Average, floor: float | None = None) -> np.ndarray:
-    """Orthonormal basis, in columns, of the range that the matrices span together.
-
-    Eigenvalues up to a share ``floor`` of the largest count as zero; by default that is rounding.
-    """
-    s = spectrum(average(lambda X: X / np.trace(X, axis1=1, axis2=2).real[:, None, None]))
-    floor = s.values.size * _EPS if floor is None else floor
-    return s.vectors[:, s.values > floor * s.values[-1]]
+    """Columns that span the range of all matrices; a share ``floor`` of the largest eigenvalue is zero."""
+    values, vectors = np.linalg.eigh(average(lambda X: X / np.trace(X, axis1=1, axis2=2).real[:, None, None]))
+    floor = values.size * _EPS if floor is None else floor
+    return vectors[:, values > floor * values[-1]]
 
 
 # The mean variance, times this, is added to the variance within the classes in every direction.
@@ -195,17 +194,11 @@ _SHRINKAGE = 1.0
 def class_directions(total: Total, d: int, contrasts: Callable[[np.ndarray], list[np.ndarray]]) -> np.ndarray:
     """Orthogonal matrix whose first rows span the directions that tell most of the targets.
 
-    The sums are over logarithms L_i of matrices whose mean is the identity: they say how these depart
-    from it.  A direction u tells class c apart by ``|L_c u|^2 / sum_i |(L_i - L_{c_i}) u|^2``,
-    L_c the mean of a class: Fisher's ratio, a generalized eigenproblem for each class.  Two
-    classes depart in opposite directions and share one problem; of more, each class gives
-    its best direction, the clearest first, then its second best, and all rows are made orthogonal to those
-    before them.  Of singular matrices, ``X - I`` takes the place of the logarithm.
-
-    Class means are the regression of L on the indicators of the classes.  For regression targets
-    it is that on them and a constant, and their slopes take the place of the class means.
-
-    Two passes over the chunks: one for the regression, one for what it leaves.
+    The sums are over logarithms L_i of matrices whose mean is the identity; of singular ones ``X - I``.  A
+    direction u tells class c apart by ``|L_c u|^2 / sum_i |(L_i - L_{c_i}) u|^2``, L_c the mean of a class:
+    Fisher's ratio, a generalized eigenproblem for each class.  Two classes share one problem; of more, each
+    gives its best direction, the clearest first, then its second best.  Class means are the regression of L
+    on the indicators of the classes; for regression targets their slopes take the place of the class means.
     """
 
     def first(L: np.ndarray, target: Target) -> np.ndarray:
@@ -231,10 +224,6 @@ def class_directions(total: Total, d: int, contrasts: Callable[[np.ndarray], lis
     order = np.argsort(-np.stack(ratios, axis=1)[::-1], axis=1, kind="stable")  # (d, c), for each round
     best_first = np.take_along_axis(np.stack(found, axis=2)[:, ::-1], order[None], axis=2)
     return _orthogonalized(best_first.reshape(d, -1))
-
-
-def _from_identity(X: np.ndarray) -> np.ndarray:
-    return X - np.eye(X.shape[-1])
 
 
 def _orthogonalized(columns: np.ndarray) -> np.ndarray:

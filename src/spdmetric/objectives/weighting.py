@@ -1,28 +1,25 @@
 """The weighting of a metric: how much each direction of the tangent space counts.
 
-A reference point chooses where matrices are flattened; it cannot weigh the directions of the flat
-space by how reliable they are.  A weighting Q, (p, q), does: the distance becomes ``|Q'(u - v)|`` for
-tangent vectors u and v.  It has a closed form: ridge regression of the targets on the vectors, and the
-scores scaled so that the errors are alike in every direction [Hastie1995]_.  The penalty is the one that
-makes the covariance within classes as good as so few matrices allow [Ledoit2004]_, [Chen2010]_, or 0.3 or 3
-times as much where the leave-one-out error, which is exact, is then clearly less; of regression targets, it
-is the one of the least such error.
+With a weighting Q, (p, q), the distance of tangent vectors u and v is ``|Q'(u - v)|``.  It has a closed form:
+ridge regression of the targets on the vectors, and the scores scaled so that the errors are alike in every
+direction [Hastie1995]_.  The penalty is the one that makes the covariance within classes as good as so few
+matrices allow [Ledoit2004]_, [Chen2010]_, or 0.3 or 3 times as much where the leave-one-out error, which is
+exact, is then clearly less; of regression targets, it is the one of the least such error.
 
-With weights w_i, rows Phi_i of centered vectors and Y_i of centered targets, and
-``C = sum w_i Phi_i' Phi_i = U diag(e) U'``, the coefficients ``B = (C + penalty)^-1 sum w_i Phi_i' Y_i`` and
-the error of every matrix left out with its weight are known for all penalties at once.  There are two forms:
-`FeatureRidge` needs the moments of all matrices and one more pass for the errors, which it estimates from the
-moments where the matrices are gone; `GramRidge`, for fewer matrices than features, forms nothing of size p x
-p and never subtracts a leverage from 1.  Derivations: ``docs/math.md``, "The weighting of a metric".
+With ``C = sum w_i Phi_i' Phi_i = U diag(e) U'`` of centered vectors, the coefficients and the error of every
+matrix left out are known for all penalties at once.  `FeatureRidge` needs the moments of all matrices and one
+more pass for the errors, or estimates these; `GramRidge`, for fewer matrices than features, forms nothing of
+size p x p and never subtracts a leverage from 1.  Derivations: ``docs/math.md``, "The weighting of a metric".
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from operator import add
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from spdmetric.linalg.symmetric import Moments
+from spdmetric.linalg.symmetric import Moments, center
 from spdmetric.objectives.data import Target
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -60,10 +57,8 @@ class Errors(NamedTuple):
     gaps: np.ndarray  # (n_penalties,), squares of the differences from the errors at the usual penalty
     n: int  # matrices
 
-    def __add__(self, other: tuple[object, ...]) -> Errors:
-        assert isinstance(other, Errors)
-        squares, products = self.squares + other.squares, self.products + other.products
-        return Errors(squares, products, self.total + other.total, self.gaps + other.gaps, self.n + other.n)
+    def __add__(self, other: tuple[Any, ...]) -> Errors:
+        return Errors(*map(add, self, other))
 
 
 # Coefficients B, (p, c); what is explained, (c, c), sum w_i Y_i' F_i of the fitted F, and what is not.
@@ -81,31 +76,20 @@ class Weighting(NamedTuple):
 def discriminant_weighting(
     vectors: np.ndarray, target: Target, *, learned: bool = False, by_error: bool = False
 ) -> Weighting:
-    """Weighting of vectors that are all at hand.
+    """Weighting of tangent vectors (n, p) that are all at hand.
 
-    Parameters
-    ----------
-    vectors : array of shape (n, p)
-        Tangent vectors.
-    target : ClassTarget or RegressionTarget
-        What they should tell.
-    learned : bool, default=False
-        Whether they were learned from the targets already.
-    by_error : bool, default=False
-        Whether the penalty is that of the least error for classes too, as for regression targets.
-
-    Returns
-    -------
-    weighting : Weighting
+    They may be ``learned`` from the targets already; ``by_error`` the penalty is that of the least error for
+    classes too, as for regression targets.
     """
     w, per_class = target.weight, None if by_error else target.per_class
-    rows = vectors - (w @ vectors) / w.sum()  # (n, p)
-    rows *= np.sqrt(w)[:, None]
+    mean = (w @ vectors) / w.sum()
+    rows = center(vectors, mean, w[:, None])  # (n, p)
     if rows.shape[0] < rows.shape[1]:
         gram = GramRidge.from_products(rows @ rows.T, target, rows.shape[1], per_class, learned=learned)
         return weigh_directions(gram, gram.errors(target), rows)
     Y = rows_of(target)
-    ridge = FeatureRidge.from_scatter(rows.T @ rows, rows.T @ Y, Y.T @ Y, float(w.sum()), per_class, learned)
+    moments = Moments(float(w.sum()), mean, np.zeros(Y.shape[1]), rows.T @ Y, rows.T @ rows)
+    ridge = FeatureRidge.from_moments(moments, Y.T @ Y, per_class, learned)
     return weigh_directions(ridge, ridge.errors(rows, target))
 
 
@@ -126,29 +110,18 @@ class FeatureRidge(NamedTuple):
     usual: int | None = None
 
     @classmethod
-    def from_scatter(
-        cls,
-        C: np.ndarray,
-        A: np.ndarray,
-        squares: np.ndarray,
-        weight: float,
-        per_class: float | None,
-        learned: bool = False,
-    ) -> FeatureRidge:
-        """From ``C = sum w_i Phi_i' Phi_i`` and ``A = sum w_i Phi_i' Y_i``; see `ClassTarget.per_class`."""
-        values, basis = np.linalg.eigh(C)
-        values, inner = np.maximum(values, 0.0), basis.T @ A
-        penalties, usual = _PENALTIES[_PENALTIES >= _LEAST_OF_FEATURES] * _largest(values), None
-        if per_class is not None:
-            penalties = _class_penalties(values, penalties, inner, squares, weight, per_class, len(C))
-            penalties, usual = (penalties[[_USUAL]], None) if learned else (penalties, _USUAL)
-        return cls(values, basis, inner, squares, weight, penalties, usual)
-
-    @classmethod
     def from_moments(
         cls, moments: Moments, squares: np.ndarray, per_class: float | None, learned: bool
     ) -> FeatureRidge:
-        return cls.from_scatter(np.asarray(moments.C), moments.A, squares, moments.weight, per_class, learned)
+        """From the moments of all vectors, and of the targets B; see `ClassTarget.per_class`."""
+        values, basis = np.linalg.eigh(np.asarray(moments.C))
+        values, inner, p = np.maximum(values, 0.0), basis.T @ moments.A, len(basis)
+        penalties, usual = _PENALTIES[_PENALTIES >= _LEAST_OF_FEATURES] * _largest(values), None
+        if per_class is not None:
+            weight = moments.weight
+            penalties = _class_penalties(values, penalties, inner, squares, weight, per_class, p)
+            penalties, usual = (penalties[[_USUAL]], None) if learned else (penalties, _USUAL)
+        return cls(values, basis, inner, squares, moments.weight, penalties, usual)
 
     def errors(self, rows: np.ndarray, target: Target) -> Errors:
         """Errors of a chunk: rows are its centered vectors, times the roots of their weights."""
@@ -164,10 +137,7 @@ class FeatureRidge(NamedTuple):
         return sum(found[1:], start=found[0])
 
     def estimated_errors(self, n: float) -> Errors:
-        """Errors of n matrices of one weight that are gone: each leverage is their mean [Golub1979]_.
-
-        At the one penalty that is left of those of classes.  Products that are rounding are left out.
-        """
+        """Errors of n matrices of one weight that are gone: each leverage is their mean [Golub1979]_."""
         scaled = self.inner / (self.values + self.penalties)[:, None]
         across, fitted = self.inner.T @ scaled, scaled.T @ (self.values[:, None] * scaled)
         leverage = (float(np.sum(self.values / (self.values + self.penalties))) + 1) / n
@@ -186,8 +156,8 @@ class FeatureRidge(NamedTuple):
 class GramRidge(NamedTuple):
     """From the inner products of the vectors.
 
-    The root of the weights, which centering took out, is made an eigenvector apart from the others, so
-    that these stay orthogonal to it; then errors are quotients of sums of like signs.
+    The root of the weights, which centering took out, is made an eigenvector apart from the others: then
+    errors are quotients of sums of like signs.
     """
 
     values: np.ndarray  # e, (n - 1,)
@@ -238,11 +208,10 @@ def _class_penalties(
     n: float,
     p: int,
 ) -> np.ndarray:
-    """Penalties about the one that brings S, the covariance of normal vectors in a class, closest to truth.
+    """Penalties about that of [Ledoit2004]_, which brings S, the covariance in a class, closest to truth.
 
-    That is the one of [Ledoit2004]_ for n vectors: in units of the mean eigenvalue, what noise adds to the
-    squared norm of S over what the covariance differs by from a multiple of the identity.  ``along`` is
-    ``U' sum w_i Phi_i' Y_i``.  The middle of all penalties is taken where there is no spread within classes.
+    In units of the mean eigenvalue: what noise adds to the squared norm of S over what the covariance differs
+    by from a multiple of the identity.  ``along`` is ``U' sum w_i Phi_i' Y_i``.
     """
     between = along @ _inverse_root(squares)  # (p, c - 1), a root of the scatter of the class means
     taken = np.sum(between**2, axis=1)
@@ -299,9 +268,8 @@ def weigh_directions(
 def _directions(fit: Fit, left_out: np.ndarray) -> np.ndarray:
     """Scores scaled so that their errors are alike in every direction.
 
-    Optimal scoring takes the errors of the fit itself, the spread within classes.  A fit that
-    interpolates has none; there the errors of the matrices left out take their place, half of their
-    covariance replaced by its mean as there are few of them for so many directions.
+    They are those of the fit itself.  A fit that interpolates has none; there the errors of the matrices left
+    out take their place, half of their covariance replaced by its mean as they are few.
     """
     coefficients, explained, unexplained = fit
     root = _inverse_root(explained + unexplained)  # (c, r): r targets are independent

@@ -28,7 +28,7 @@ from sklearn.utils.validation import check_consistent_length
 from spdmetric.extras import require_extra
 from spdmetric.geometry import mean_euclid
 from spdmetric.linalg.hermitian import fill_matrices
-from spdmetric.linalg.symmetric import adjoint, congruence, spectrum
+from spdmetric.linalg.symmetric import adjoint, congruence
 from spdmetric.plots.style import Display, Metric, find_metric, find_view, row_for
 from spdmetric.plots.vectors import vectors_of
 from spdmetric.validation import check_psd, to_numpy
@@ -61,7 +61,7 @@ def patterns_of(estimator: Metric, X: ArrayLike, y: ArrayLike) -> Patterns:
     logs, classes = fill_matrices(vectors_of(plain, X), X), np.unique(y)  # (n, m, m)
     means = np.stack([logs[y == label].mean(axis=0) for label in classes])
     apart = means - means.mean(axis=0)
-    Q = spectrum(np.sum(apart @ apart, axis=0)).vectors[:, ::-1]
+    Q = np.linalg.eigh(np.sum(apart @ apart, axis=0))[1][:, ::-1]
     W = adjoint(Q) @ estimator.components_
     C = mean_euclid(X)
     patterns = np.linalg.solve(congruence(W, C), W @ C).conj()

@@ -1,17 +1,13 @@
 """Solvers for a smooth function on a ball, minimized to a KKT point.
 
-They know nothing of matrices: an `Objective` is evaluated at points of a `Manifold`, and
-`spdmetric.solvers.protocols` says all that is asked of either.  A solver never prints; a callback
-sees each record of its history and may stop it.
+They know nothing of matrices: an `Objective` is evaluated at points of a `Manifold`.  A callback sees each
+record of the history of a run and may stop it.
 
-The feasible set is a ball ``|S| <= radius`` in the coordinates S of the manifold.  Each step is taken either
-in its *interior*, where every direction is free, or on its *sphere*, where the step is tangent to it.  A
-point is optimal to first order (Karush, Kuhn, Tucker) when ``gradient = -multiplier * S`` with
-``multiplier >= 0`` on the sphere, and ``gradient = 0`` inside.
-
-Alignment has several local maxima in its ball, its constraint is nearly always active, and
-the center is nearly a saddle of it: from the center every solver begins with one long step to
-the sphere, along the gradient or against it, and returns to the center only if nothing better is found.
+The feasible set is a ball ``|S| <= radius`` in the coordinates S of the manifold.  A point is optimal to
+first order (Karush, Kuhn, Tucker) when ``gradient = -multiplier * S`` with ``multiplier >= 0`` on the sphere,
+and ``gradient = 0`` inside.  Alignment has several local maxima in its ball, its constraint is nearly always
+active, and the center is nearly a saddle of it: from the center every solver begins with one long step to the
+sphere, along the gradient or against it, and returns to the center only if nothing better is found.
 
 `SOLVERS` holds those that do all this.  `stochastic_gradient` asks for an objective that can be
 evaluated on mini-batches, and ends near a KKT point, at a distance set by their noise.

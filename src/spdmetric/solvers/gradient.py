@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from spdmetric.solvers.protocols import Evaluation, Manifold, Objective, Point
+from spdmetric.solvers.protocols import Evaluation, Manifold, Objective
 from spdmetric.solvers.result import Callback, Solution, Status
 from spdmetric.solvers.run import Iterate, Run
 
@@ -15,7 +17,7 @@ _LONGEST = 10.0
 def geodesic_gradient(
     objective: Objective,
     manifold: Manifold,
-    start: Point,
+    start: Any,
     *,
     tol: float,
     max_iter: int,
@@ -24,11 +26,9 @@ def geodesic_gradient(
 ) -> Solution:
     """Minimize on a ball by steepest descent along geodesics, Eq. (6) of [Yger2015]_.
 
-    Inside the ball each step follows the geodesic of the affine-invariant gradient.  On the sphere, geodesics
-    of P_d leave the ball at an exponential rate and what is left after bringing them back is a poor step, so
-    the descent follows the sphere's own great circles in normal coordinates.  Steps are those of
-    [Barzilai1988]_, shortened until the value falls, so rounding of the value limits the residual that can be
-    reached to about 1e-8.
+    Inside the ball each step follows the geodesic of the affine-invariant gradient.  On the sphere, where
+    geodesics of P_d leave the ball, it follows a great circle in normal coordinates.  Steps are those of
+    [Barzilai1988]_, shortened until the value falls: rounding limits the residual to about 1e-8.
 
     Parameters and return value are those of `trust_region`.
     """

@@ -1,29 +1,22 @@
-"""What solvers ask of an objective and of a manifold; all protocols of the solvers are here.
+"""What solvers ask of an objective and of a manifold.
 
 A manifold makes points, and takes them back; the objective is evaluated at them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
 
 
-class Point(Protocol):
-    """A point by its coordinates S; gradients are given, and returned, in these coordinates."""
-
-    @property
-    def S(self) -> np.ndarray: ...
-    def norm(self, gradient: np.ndarray) -> float: ...
-    def riemannian_gradient(self, gradient: np.ndarray) -> np.ndarray: ...
-    def orthonormal_gradient(self, gradient: np.ndarray) -> np.ndarray: ...
-    def preconditioner(self, curvature: Any) -> Callable[[np.ndarray], np.ndarray]: ...
-
-
 class Manifold(Protocol):
-    """A ball in coordinates, with two ways to move in it; both end inside."""
+    """A ball in coordinates, with two ways to move in it; both end inside.
+
+    A point has its coordinates ``S``.  Gradients are given to it, and returned, in these: ``norm``,
+    ``riemannian_gradient``, ``orthonormal_gradient``, and the function that ``preconditioner`` makes of an
+    estimate of the curvature.
+    """
 
     radius: float
 
@@ -35,7 +28,7 @@ class Evaluation(Protocol):
     """A function at a point, computed as far as it is asked for."""
 
     @property
-    def point(self) -> Any: ...  # a `Point`
+    def point(self) -> Any: ...
     @property
     def value(self) -> float: ...
     @property
@@ -45,18 +38,10 @@ class Evaluation(Protocol):
 
 
 class Objective(Protocol):
-    """A function to minimize."""
+    """A function to minimize.
 
-    def at(self, point: Any) -> Evaluation: ...
-
-
-class Sampled(Objective, Protocol):
-    """A function that can be estimated from rows of its data.
-
-    A sample is an `Evaluation` from some rows and what was remembered of others; it has a ``memory`` for the
-    next one.
+    One that can be estimated has a number ``n`` of rows, and ``sample(rows, point, memory)``: an evaluation
+    from some rows and what was remembered of others, with a ``memory`` for the next.
     """
 
-    @property
-    def n(self) -> int: ...
-    def sample(self, rows: np.ndarray, point: Any, memory: Any = None) -> Any: ...
+    def at(self, point: Any) -> Evaluation: ...

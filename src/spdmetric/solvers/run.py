@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from math import sqrt
+from typing import Any
 
 import numpy as np
 
-from spdmetric.solvers.protocols import Evaluation, Manifold, Objective, Point
+from spdmetric.solvers.protocols import Evaluation, Manifold, Objective
 from spdmetric.solvers.result import Callback, Record, Solution, Status
 
 
@@ -20,10 +21,9 @@ def norm(v: np.ndarray) -> float:
 class Iterate:
     """An evaluation, and what the ball makes of it.
 
-    It is ``inside`` where the sphere is further out, and ``active`` where the next step follows the
-    sphere: then the ``gradient`` is tangent to it, and ``curvature`` is what it adds to the Hessian.
-    The ``residual`` of the conditions of Karush, Kuhn and Tucker has no unit: by how much of itself the
-    gain ``1 - value`` would change, to first order, over the radius of the ball.
+    It is ``inside`` where the sphere is further out, and ``active`` where the next step follows the sphere:
+    then the ``gradient`` is tangent to it. The KKT ``residual`` has no unit: by how much of itself the gain
+    ``1 - value`` would change over the radius.
     """
 
     def __init__(self, here: Evaluation, radius: float):
@@ -43,7 +43,6 @@ class Iterate:
         # main way down, so that rounding cannot make a run leave and meet the sphere in turns.
         along = g + slope * S
         self.active = on_sphere and (slope >= 0 or norm(along) > -slope * radius)
-        self.curvature = slope if self.active else 0.0
         self.normal = S / self.distance if self.active else None
         self.gradient = along if self.active else g
 
@@ -65,7 +64,7 @@ class Run:
     share: float = field(default=1.0, init=False)  # of the radius, that the next step from the center takes
     began: float = field(default_factory=time.perf_counter, init=False)
 
-    def at(self, point: Point, known: Evaluation | None = None) -> Evaluation:
+    def at(self, point: Any, known: Evaluation | None = None) -> Evaluation:
         """Evaluate the objective, unless that is known, and count it."""
         self.evaluations += 1
         return self.objective.at(point) if known is None else known
@@ -87,10 +86,8 @@ class Run:
     def first_step(self, manifold: Manifold, center: Iterate) -> Iterate | None:
         """From the center to the sphere, along the gradient or against it: where the value is lower.
 
-        It need not be lower than at the center.  To first order the function is the same at S and at -S, so
-        the gradient there tells little of how far to go, and shortening the step until the value falls would
-        leave a run close to where it began, the closer the more alike the matrices are.  A run that comes
-        to rest above the center takes half the step.
+        It need not be lower than at the center: shortening the step until it is would leave a run close to
+        where it began.  A run that comes to rest above the center takes half the step.
         """
         here, g = center.here, center.gradient
         step = (self.share * manifold.radius / norm(g)) * g
@@ -104,10 +101,7 @@ class Run:
         return None
 
     def probe_sphere(self, manifold: Manifold, iterate: Iterate) -> Iterate | None:
-        """Where a run that has come to rest inside the ball goes on, if the value is lower on the sphere.
-
-        A small gradient inside may be that of a saddle: the sphere is tried in the direction of the point.
-        """
+        """From where a run rests inside, maybe at a saddle, to the sphere if the value is lower."""
         step = (manifold.radius / iterate.distance - 1) * iterate.here.point.S
         there = self.at(manifold.retract(iterate.here.point, step))
         return Iterate(there, manifold.radius) if there.value < iterate.here.value else None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from spdmetric.solvers.protocols import Manifold, Point, Sampled
+from spdmetric.solvers.protocols import Manifold
 from spdmetric.solvers.result import Callback, Solution, Status
 from spdmetric.solvers.run import Iterate, Run
 
@@ -18,49 +18,38 @@ _WORTH = 5e-3  # relative improvement below which the last passes did not help
 _SPAN = 256  # mini-batches whose mean value is known well enough to tell
 
 
-class Smoothed(NamedTuple):
-    """What the last mini-batches say together, in the form of an evaluation."""
-
-    point: Any
-    value: float
-    gradient: np.ndarray
-    curvature_estimate: np.ndarray = np.empty(0)  # which nobody asks for
-
-
 class Descent:
     """Stochastic gradient descent after [Bonnabel2013]_, one mini-batch at a time.
 
-    The objective is a function of averages, and these run along with the point [Wang2017]_.
-    Step t is of the length ``0.4 radius t^-1/2``, times the gradient over the root mean square
-    of all gradients so far, so it has the unit of the radius whatever the scale of the
-    objective, and nothing is left to tune.  As with the other solvers, the first step is a
-    long one from the center to the sphere; steps on the sphere are tangent to it.
-
-    Value and gradient, as they are reported, are averaged over some ``t^1/2`` mini-batches.
+    The objective is a function of averages, and these run along with the point [Wang2017]_.  Step t is of the
+    length ``0.4 radius t^-1/2``, times the gradient over the root mean square of all so far.  The first step
+    is a long one from the center to the sphere; steps on the sphere are tangent to it.  Value and gradient,
+    as they are reported, are averaged over some ``t^1/2`` mini-batches.
     """
 
-    def __init__(self, manifold: Manifold, start: Point):
-        self.manifold, self.value = manifold, 1.0
-        self.point: Any = start
+    curvature_estimate = None  # which nobody asks for
+
+    def __init__(self, manifold: Manifold, start: Any):
+        self.manifold, self.point, self.value = manifold, start, 1.0
+        self.gradient = np.zeros_like(start.S)  # mean of the last ones
         self.batches = self.steps = 0
         self._memory: object = None
-        self._gradient = np.zeros_like(start.S)  # mean of the last ones
         self._squares = 0.0
         self._waiting = _WARM_UP if np.linalg.norm(start.S) == 0 else 0
 
     @property
     def iterate(self) -> Iterate:
         """What the last mini-batches say together, under the constraint of the ball."""
-        return Iterate(Smoothed(self.point, self.value, self._gradient), self.manifold.radius)
+        return Iterate(self, self.manifold.radius)
 
-    def learn(self, objective: Sampled, rows: np.ndarray) -> float:
+    def learn(self, objective: Any, rows: np.ndarray) -> float:
         """Take a step by a mini-batch, and return the value that was estimated before it."""
         self.batches += 1
         share = self.batches**-0.5
         here = objective.sample(rows, self.point, self._memory)
         self._memory = here.memory
         self.value = (1 - share) * self.value + share * here.value
-        self._gradient = (1 - share) * self._gradient + share * here.gradient
+        self.gradient = (1 - share) * self.gradient + share * here.gradient
         if self._waiting:
             self._wait()
         elif here.gradient.any():
@@ -69,12 +58,12 @@ class Descent:
 
     def _wait(self) -> None:
         """Stay at the center until a direction is known; then go to the sphere."""
-        length = float(np.linalg.norm(self._gradient))
+        length = float(np.linalg.norm(self.gradient))
         if length == 0:
             return  # a stream may begin with a single class
         self._waiting -= 1
         if self._waiting == 0:
-            self.point = self.manifold.retract(self.point, (-self.manifold.radius / length) * self._gradient)
+            self.point = self.manifold.retract(self.point, (-self.manifold.radius / length) * self.gradient)
             self._memory = None  # moments at the center are of no use so far out
 
     def _step(self, gradient: np.ndarray) -> None:
@@ -95,9 +84,9 @@ def default_batch_size(n: int, d: int) -> int:
 
 
 def stochastic_gradient(
-    objective: Sampled,
+    objective: Any,
     manifold: Manifold,
-    start: Point,
+    start: Any,
     *,
     tol: float,
     max_iter: int,
@@ -107,10 +96,9 @@ def stochastic_gradient(
 ) -> Solution:
     """Minimize on a ball by stochastic gradient descent: see `Descent`.
 
-    One iteration is one pass over the data, in an order that is drawn anew for each.  The
-    run ends when the last passes have improved ``1 - value`` by less than 1/200 of it.  The
-    history holds estimates from the last mini-batches, and its ``evaluations`` are passes;
-    value, residual and multiplier of the solution are exact, from one evaluation at the end.
+    One iteration is one pass over the data, in an order that is drawn anew for each.  The run ends when the
+    last passes have improved ``1 - value`` by less than 1/200 of it.  The history holds estimates, and its
+    ``evaluations`` are passes; value, residual and multiplier of the solution are exact.
 
     Parameters and return value are those of `trust_region`, but that ``tol`` makes no run longer and ``here``
     is not used.  A mini-batch has `default_batch_size` matrices; ``seed`` gives the order of the data.

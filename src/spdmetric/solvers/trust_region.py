@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import sqrt
+from typing import Any
 
 import numpy as np
 from scipy.linalg.lapack import dtrtrs as solve
 
-from spdmetric.solvers.protocols import Evaluation, Manifold, Objective, Point
+from spdmetric.solvers.protocols import Evaluation, Manifold, Objective
 from spdmetric.solvers.result import Callback, Solution, Status
 from spdmetric.solvers.run import Iterate, Run, norm
 
@@ -20,7 +21,7 @@ _VALUES_TELL = 1e-10
 def trust_region(
     objective: Objective,
     manifold: Manifold,
-    start: Point,
+    start: Any,
     *,
     tol: float,
     max_iter: int,
@@ -106,10 +107,8 @@ def trusted_step(
 class SecantModel:
     """Limited-memory BFGS in compact form [Byrd1994]_: a step costs no evaluation.
 
-    The pairs of steps and gradient changes are those of the interior, or those of the sphere,
-    projected onto the tangent space where they are used.  Where they tell nothing, curvature is
-    what the preconditioner of the point says, times a scale.  Where the model's minimizer lies
-    beyond the edge, the straight way to it is followed as far as that.
+    Pairs of steps and gradient changes are those of the interior, or of the sphere.  Where they tell nothing,
+    curvature is what the preconditioner of the point says, times a scale.
     """
 
     memory: int = 50
@@ -176,10 +175,7 @@ class SecantModel:
             self._precondition = iterate.here.point.preconditioner(iterate.here.curvature_estimate)
 
     def _minimizer(self, iterate: Iterate) -> np.ndarray | None:
-        """Where the model is lowest: minus the inverse BFGS matrix times the gradient.
-
-        The pairs need not be made tangent, only what is made of them; their inner products must be.
-        """
+        """Where the model is lowest: minus the inverse BFGS matrix times the gradient; None if unknown."""
         m, shape = self._count, iterate.gradient.shape
         if m == 0:
             return None
@@ -187,7 +183,7 @@ class SecantModel:
         # Too little curvature makes long steps, and of these the trust region takes care; the lower decile,
         # as the values may have left hardly any to one of the pairs.
         curvature = sorted(self._scales)[m // 10]
-        if iterate.normal is not None:
+        if iterate.normal is not None:  # inner products of pairs must be made tangent, the pairs need not
             along, across = self._pairs[:, :m] @ iterate.normal.ravel()
             inner = inner - along[:, None] * across
         diagonal = inner.diagonal()

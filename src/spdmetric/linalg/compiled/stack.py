@@ -18,7 +18,6 @@ import numpy as np
 from spdmetric.linalg.compiled import kernels, sums
 from spdmetric.linalg.compiled.eigen import GROUPS, LINES, MORE
 from spdmetric.linalg.compiled.lanes import LANES, Scratch, empty, plain
-from spdmetric.linalg.symmetric import Moments
 
 
 def _even(size: int) -> int:
@@ -84,15 +83,8 @@ class CompiledDecomposition:
     features: np.ndarray  # (n, p)
     products: np.ndarray  # (groups, even m, even d, LANES), or none
 
-    def moments(self, Y: np.ndarray, weight: np.ndarray, *, gram: bool) -> Moments:
-        """Moments of features and targets about their means."""
-        return sums.moments(self.features, Y, weight, gram=gram)
-
-    def cotangents(
-        self, mean: np.ndarray, Y: np.ndarray, weight: np.ndarray, right: np.ndarray, across: np.ndarray
-    ) -> np.ndarray:
-        """Return ``w ((features - mean) right + Y across')``."""
-        return sums.cotangents(self.features, mean, Y, weight, right, across)
+    moments = staticmethod(sums.moments)
+    cotangents = staticmethod(sums.cotangents)
 
     def pull(self, rows: np.ndarray) -> np.ndarray:
         """Derivative of ``sum <rows, features>`` along ``W -> exp(-xi/2) W``, (m, m)."""

@@ -13,7 +13,7 @@ import numpy as np
 from spdmetric.linalg.compiled.cache import kernel
 from spdmetric.linalg.compiled.lanes import LANES, Scratch, fill, get1, get2, part, plain, put1, put2
 from spdmetric.linalg.compiled.products import sum_lanes
-from spdmetric.linalg.symmetric import Moments, compute_moments
+from spdmetric.linalg.symmetric import Moments, compute_cotangents, compute_moments
 
 FEW = 45  # features of 9 x 9 matrices: beyond, the moments of LANES rows leave the cache
 _TIMES = 4  # LANES rows are added to the second moments in one pass over them
@@ -126,19 +126,10 @@ def cotangents(
     right: np.ndarray,
     across: np.ndarray,
 ) -> np.ndarray:
-    """Return ``w ((features - mean) right + Y across')``.
-
-    With ``right = -scale ratio C``, symmetric, and ``across = scale A``, these are the
-    cotangents of the features in `spdmetric.objectives.alignment`.  Shapes: features (n, p), mean (p,),
-    centered targets Y (n, c), weight (n, 1), right (p, p), across (p, c).
-    """
+    """As `spdmetric.linalg.symmetric.compute_cotangents`."""
     n, p = features.shape
     if p > FEW:
-        rows = (features - mean) @ right
-        rows += Y @ across.T
-        if (weight != 1.0).any():
-            rows *= weight
-        return rows
+        return compute_cotangents(features, mean, Y, weight, right, across)
     q = p + Y.shape[1]
     Z, w, _, out = _scratch(q)
     Q, center, rows = np.zeros((p + p % 2, q)), np.zeros(q), np.empty((n, p))
