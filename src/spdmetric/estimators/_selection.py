@@ -29,7 +29,7 @@ from spdmetric.linalg.batch import Factor, Views, make_stack, map_views, view_co
 from spdmetric.linalg.hermitian import fill_matrices
 from spdmetric.linalg.symmetric import Array, Moments, Summary, compute_moments
 from spdmetric.linalg.threads import threads
-from spdmetric.objectives.data import Data, Rows, row_chunks, take_view, whiten
+from spdmetric.objectives.data import Data, LazyStack, Rows, row_chunks, take_view, whiten
 from spdmetric.objectives.start import Start, ViewStarts, class_directions, find_start
 from spdmetric.objectives.weighting import discriminant_weighting
 from spdmetric.validation import smallest_rank
@@ -235,7 +235,10 @@ class Whitened(Data):
         for one, columns in zip(views, view_columns(view.center for view in views), strict=True):
             d, rotation = len(one.center), np.eye(len(one.center))
             if rank is not None:  # the directions that tell most, by the tangent vectors
-                known = Data(fill_matrices(self.logs[rows, columns], one.center), data.target)
+                logs = self.logs[rows, columns]
+                # Matrices of a chunk at a time, as those of all would leave the cache.
+                fill = lambda some, logs=logs, one=one: fill_matrices(logs[some], one.center)  # noqa: E731
+                known = Data(LazyStack((len(logs), d, d), fill, data.dtype), data.target)
                 rotation = class_directions(known.total, d, data.target.contrasts)
             starts.append(Start(np.eye(d), np.eye(d, dtype=data.dtype), rotation))
         if isinstance(self.center, Start):

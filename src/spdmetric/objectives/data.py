@@ -502,8 +502,11 @@ def select_rows(X: Array, index: np.ndarray) -> LazyStack:
 def whiten(factor: Factor, X: Any) -> Any:
     """The matrices ``W X W'``; of several views, each by its own factor, without its padding."""
     if isinstance(factor, np.ndarray):
-        return congruence(factor, X)
-    return Views(tuple(congruence(W, take_view(X, v, W.shape[1])) for v, W in enumerate(factor.views)))
+        Z = np.empty((len(X), len(factor), len(factor)), np.result_type(factor, X))
+        for rows in row_chunks(X.shape):  # what lies between is not held for all of them
+            Z[rows] = congruence(factor, X[rows])
+        return Z
+    return Views(tuple(whiten(W, take_view(X, v, W.shape[1])) for v, W in enumerate(factor.views)))
 
 
 def take_view(X: Any, v: int, size: int) -> np.ndarray:
