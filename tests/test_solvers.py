@@ -18,7 +18,7 @@ from spdmetric.objectives.alignment import Misalignment
 from spdmetric.objectives.data import ClassTarget, Data
 from spdmetric.solvers import SOLVERS, Status
 from spdmetric.solvers.run import Iterate
-from spdmetric.solvers.trust_region import SecantModel
+from spdmetric.solvers.trust_region import TrustRegion
 from spectral import LogCongruence
 
 solvers = pytest.mark.parametrize("solver", SOLVERS)
@@ -232,7 +232,8 @@ def test_the_secant_step_is_that_of_dense_bfgs(radius, memory, rng):
         SimpleNamespace(point=point, value=0.0, gradient=g, curvature_estimate=curvature), radius
     )
     assert iterate.active == (radius == 3.0)
-    model, A = SecantModel(memory), np.diag(rng.uniform(1, 5, d * d))
+    model, A = TrustRegion(1e9, memory), np.diag(rng.uniform(1, 5, d * d))
+    model._precondition = even = point.preconditioner(curvature)
     pairs, scales = [], []
     for _ in range(6):
         step = iterate.tangent(symmetric(rng, d))
@@ -243,16 +244,16 @@ def test_the_secant_step_is_that_of_dense_bfgs(radius, memory, rng):
         pairs.append((step.ravel(), change.ravel()))
     pairs = pairs[-memory:]
     tangent = np.array([iterate.tangent(e.reshape(d, d)).ravel() for e in np.eye(d * d)])
-    even = point.preconditioner(curvature)
     basis = [symmetrize(e.reshape(d, d)) for e in np.eye(d * d)]
     P = tangent @ np.array([even(e).ravel() for e in basis]) @ tangent
     expected = -dense_inverse(pairs, P, min(scales[-memory:])) @ iterate.gradient.ravel()
-    step, slope, bend, at_edge = model.step(iterate, 1e9)
+    step, slope, bend, at_edge = model.step(iterate)
     np.testing.assert_allclose(step.ravel(), expected, rtol=1e-9, atol=1e-12)
     assert slope == pytest.approx(np.vdot(iterate.gradient, step))
     assert bend == pytest.approx(-slope)
     assert not at_edge
-    short, _, short_bend, at_edge = model.step(iterate, 0.1)
+    model.delta = 0.1
+    short, _, short_bend, at_edge = model.step(iterate)
     assert at_edge
     np.testing.assert_allclose(short, 0.1 * step / np.linalg.norm(step))
     assert short_bend == pytest.approx(np.vdot(short, short) / np.vdot(step, step) * bend)

@@ -1,11 +1,12 @@
-"""What all solvers share: the ball as a constraint, and bookkeeping."""
+"""What all solvers share: the ball as a constraint, and the loop."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import sqrt
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -51,23 +52,57 @@ class Iterate:
         return v if self.normal is None else v - np.vdot(self.normal, v) * self.normal
 
 
+class Method(Protocol):
+    """How to go on from an iterate, and what to learn of each step."""
+
+    def advance(self, run: Run, iterate: Iterate) -> Iterate | None: ...
+    def learn(self, before: Iterate, after: Iterate) -> None: ...
+
+
 @dataclass(eq=False)
 class Run:
-    """The bookkeeping that all solvers share: counting evaluations, history, when to stop."""
+    """The loop that the solvers share: counting evaluations, history, when to stop."""
 
     objective: Objective
-    tol: float = field(kw_only=True)
-    max_iter: int = field(kw_only=True)
-    callback: Callback | None = field(default=None, kw_only=True)
+    manifold: Manifold
+    tol: float
+    max_iter: int
+    callback: Callback | None = None
     evaluations: int = field(default=0, init=False)
     history: list[Record] = field(default_factory=list, init=False)
     share: float = field(default=1.0, init=False)  # of the radius, that the next step from the center takes
     began: float = field(default_factory=time.perf_counter, init=False)
 
-    def at(self, point: Any, known: Evaluation | None = None) -> Evaluation:
-        """Evaluate the objective, unless that is known, and count it."""
+    def minimize(self, start: Any, here: Evaluation | None, begin: Callable[[], Method]) -> Solution:
+        """Go on from the start, where the evaluation may be known, until the run is over."""
+        first = iterate = Iterate(self.at(start) if here is None else here, self.manifold.radius)
+        method, self.evaluations = begin(), 1
+        while True:
+            status = self.ends(iterate)
+            if status is Status.CONVERGED and first.distance == 0 and iterate.here.value > first.here.value:
+                # Far from the center every gradient is small, and the value may be higher than there.
+                iterate, method, status = first, begin(), None
+            if status is None and iterate.distance == 0:
+                after = self.first_step(iterate)
+            elif status is None:
+                after = method.advance(self, iterate)
+            elif status is Status.CONVERGED and iterate.inside and iterate.distance > 0:
+                after = self.probe_sphere(iterate)
+            else:
+                break
+            if after is None:
+                status = status or Status.STALLED
+                break
+            if after is not iterate:
+                method.learn(iterate, after)
+            iterate = after
+        # The first step need not have been an improvement; in the end there must be one.
+        return self.solution(iterate if iterate.here.value <= first.here.value else first, status)
+
+    def at(self, point: Any) -> Evaluation:
+        """Evaluate the objective, and count it."""
         self.evaluations += 1
-        return self.objective.at(point) if known is None else known
+        return self.objective.at(point)
 
     def ends(self, iterate: Iterate) -> Status | None:
         """Record an iterate; return a status if the run is over."""
@@ -83,13 +118,13 @@ class Run:
             return Status.CALLBACK
         return Status.MAX_ITER if record.iteration >= self.max_iter else None
 
-    def first_step(self, manifold: Manifold, center: Iterate) -> Iterate | None:
+    def first_step(self, center: Iterate) -> Iterate | None:
         """From the center to the sphere, along the gradient or against it: where the value is lower.
 
         It need not be lower than at the center: shortening the step until it is would leave a run close to
         where it began.  A run that comes to rest above the center takes half the step.
         """
-        here, g = center.here, center.gradient
+        here, g, manifold = center.here, center.gradient, self.manifold
         step = (self.share * manifold.radius / norm(g)) * g
         self.share /= 2
         while norm(step) > 1e-3 * manifold.radius:
@@ -100,11 +135,11 @@ class Run:
             step = step / 2
         return None
 
-    def probe_sphere(self, manifold: Manifold, iterate: Iterate) -> Iterate | None:
+    def probe_sphere(self, iterate: Iterate) -> Iterate | None:
         """From where a run rests inside, maybe at a saddle, to the sphere if the value is lower."""
-        step = (manifold.radius / iterate.distance - 1) * iterate.here.point.S
-        there = self.at(manifold.retract(iterate.here.point, step))
-        return Iterate(there, manifold.radius) if there.value < iterate.here.value else None
+        step = (self.manifold.radius / iterate.distance - 1) * iterate.here.point.S
+        there = self.at(self.manifold.retract(iterate.here.point, step))
+        return Iterate(there, self.manifold.radius) if there.value < iterate.here.value else None
 
     def solution(self, iterate: Iterate, status: Status) -> Solution:
         here, history = iterate.here, tuple(self.history)

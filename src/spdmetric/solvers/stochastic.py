@@ -104,7 +104,7 @@ def stochastic_gradient(
     is not used.  A mini-batch has `default_batch_size` matrices; ``seed`` gives the order of the data.
     """
     # The estimate of a residual is no reason to stop: with one class in its batches it is zero.
-    run = Run(objective, tol=-np.inf, max_iter=max_iter, callback=callback)
+    run = Run(objective, manifold, -np.inf, max_iter, callback)
     size = default_batch_size(objective.n, start.S.shape[0])
     rng = np.random.default_rng(seed)
     first = list(islice(mini_batches(objective.n, size, np.random.default_rng(seed)), 2))

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.linalg.lapack import dtrtrs as solve
 
 from spdmetric.solvers.protocols import Evaluation, Manifold, Objective
-from spdmetric.solvers.result import Callback, Solution, Status
+from spdmetric.solvers.result import Callback, Solution
 from spdmetric.solvers.run import Iterate, Run, norm
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -49,78 +49,58 @@ def trust_region(
     -------
     Solution
     """
-    run = Run(objective, tol=tol, max_iter=max_iter, callback=callback)
-    first = iterate = Iterate(run.at(start, here), manifold.radius)
-    model, delta = SecantModel(), 0.5 * manifold.radius
-    while True:
-        status = run.ends(iterate)
-        if status is Status.CONVERGED and first.distance == 0 and iterate.here.value > first.here.value:
-            # Far from the center every gradient is small, and the value may be higher than there.
-            iterate, model, delta, status = first, SecantModel(), 0.5 * manifold.radius, None
-        after: Iterate | None
-        if status is None and iterate.distance == 0:
-            after = run.first_step(manifold, iterate)
-        elif status is None:
-            after, delta = trusted_step(run, model, manifold, iterate, delta)
-        elif status is Status.CONVERGED and iterate.inside and iterate.distance > 0:
-            after = run.probe_sphere(manifold, iterate)
-        else:
-            break
-        if after is None or delta < 1e-12 * manifold.radius:
-            status = status or Status.STALLED
-            break
-        if after is not iterate:
-            model.learn(iterate, after)
-        iterate = after
-    # The first step need not have been an improvement; in the end there must be one.
-    return run.solution(iterate if iterate.here.value <= first.here.value else first, status)
-
-
-def trusted_step(
-    run: Run, model: SecantModel, manifold: Manifold, iterate: Iterate, delta: float
-) -> tuple[Iterate, float]:
-    """One step of the trust region: where to go on from, and the radius to trust there."""
-    step, slope, bend, at_edge = model.step(iterate, delta)
-    share, S = 1.0, iterate.here.point.S
-    a, b, c = np.vdot(step, step), np.vdot(S, step), np.vdot(S, S) - manifold.radius**2
-    if not iterate.active and a + 2 * b + c > 0:  # as far as the sphere; along it, steps are brought back
-        share = float(max(0.0, (-b + sqrt(max(b * b - a * c, 0.0))) / a))
-    if share == 0:
-        return iterate, delta / 4
-    length, predicted = norm(step), -share * slope - 0.5 * share**2 * bend
-    there = run.at(manifold.retract(iterate.here.point, share * step))
-    if predicted <= 10 * _EPS:
-        # Values cannot tell such steps apart; go by the residual as long as it falls.
-        after = Iterate(there, manifold.radius)
-        return (after, delta) if after.residual < iterate.residual else (iterate, length / 4)
-    # A little is added to both decreases so that rounding counts as agreement.
-    noise = 1e3 * _EPS
-    ratio = (iterate.here.value - there.value + noise) / (predicted + noise)
-    if not ratio > 0.1:
-        return iterate, length / 2
-    if ratio > 0.75 and at_edge:
-        delta = min(2 * delta, manifold.radius)
-    return Iterate(there, manifold.radius), delta
+    run = Run(objective, manifold, tol, max_iter, callback)
+    return run.minimize(start, here, lambda: TrustRegion(0.5 * manifold.radius))
 
 
 @dataclass(eq=False)
-class SecantModel:
-    """Limited-memory BFGS in compact form [Byrd1994]_: a step costs no evaluation.
+class TrustRegion:
+    """A quadratic model of the objective, and how far it is trusted.
 
-    Pairs of steps and gradient changes are those of the interior, or of the sphere.  Where they tell nothing,
-    curvature is what the preconditioner of the point says, times a scale.
+    Limited-memory BFGS in compact form [Byrd1994]_: a step costs no evaluation. Pairs of steps and gradient
+    changes are those of the interior, or of the sphere.  Where they tell nothing, curvature is what the
+    preconditioner of the point says, times a scale.
     """
 
+    delta: float  # the length of a step up to which the model is trusted
     memory: int = 50
     _count: int = 0
     _scales: list[float] = field(default_factory=list)  # of curvature, one of each pair
-    _at: Iterate | None = None  # where `_precondition` and `_lowest` belong
-    _lowest: np.ndarray | None = None
+    _lowest: np.ndarray | None = None  # the step to where the model is lowest, once it is known
+
+    def advance(self, run: Run, iterate: Iterate) -> Iterate | None:
+        """Where to go on from after a step, the same iterate if it was not good; None if none can be."""
+        manifold, here = run.manifold, iterate.here
+        step, slope, bend, at_edge = self.step(iterate)
+        share, S, radius = 1.0, here.point.S, manifold.radius
+        a, b, c = np.vdot(step, step), np.vdot(S, step), np.vdot(S, S) - radius**2
+        if not iterate.active and a + 2 * b + c > 0:  # as far as the sphere; along it, steps are brought back
+            share = float(max(0.0, (-b + sqrt(max(b * b - a * c, 0.0))) / a))
+        length, predicted, noise = norm(step), -share * slope - 0.5 * share**2 * bend, 1e3 * _EPS
+        there = run.at(manifold.retract(here.point, share * step)) if share > 0 else None
+        if there is None:
+            self.delta /= 4
+        elif predicted <= 10 * _EPS:
+            # Values cannot tell such steps apart; go by the residual as long as it falls.
+            after = Iterate(there, radius)
+            if after.residual < iterate.residual:
+                return after
+            self.delta = length / 4
+        else:
+            # A little is added to both decreases so that rounding counts as agreement.
+            ratio = (here.value - there.value + noise) / (predicted + noise)
+            if ratio > 0.1:
+                self.delta = min(2 * self.delta, radius) if ratio > 0.75 and at_edge else self.delta
+                return Iterate(there, radius)
+            self.delta = length / 2
+        return iterate if self.delta >= 1e-12 * radius else None
 
     def learn(self, before: Iterate, after: Iterate) -> None:
+        self._lowest = None
         if before.active != after.active:
             self._count = 0
             return
+        self._precondition = after.here.point.preconditioner(after.here.curvature_estimate)
         step = after.tangent(after.here.point.S - before.here.point.S).ravel()
         g, before_g = after.gradient.ravel(), after.tangent(before.gradient).ravel()
         change = g - before_g
@@ -131,7 +111,6 @@ class SecantModel:
             change += (bent / square) * step
         inner = float(step @ change)
         if inner > 1e-8 * sqrt(square) * norm(change):
-            self._go_to(after)
             unknown = self._precondition(change.reshape(after.gradient.shape))
             self._remember(step, change, float(np.vdot(change, unknown)) / inner)
 
@@ -153,26 +132,19 @@ class SecantModel:
         self._inner[k, :k] = self._pairs[1, :k] @ step
         self._scales.append(scale)
 
-    def step(self, iterate: Iterate, delta: float) -> tuple[np.ndarray, float, float, bool]:
+    def step(self, iterate: Iterate) -> tuple[np.ndarray, float, float, bool]:
         """A step within the region of trust, its slope and bend, and whether it ends at the edge.
 
         For a share t of the step the model predicts a change of ``t slope + t^2 bend / 2``.
         """
-        self._go_to(iterate)
         if self._lowest is None:
             self._lowest = self._minimizer(iterate)
         if self._lowest is None:  # nothing known yet: a step exactly as long as it may be
             length = norm(iterate.gradient)
-            return (-delta / length) * iterate.gradient, -delta * length, delta * length, True
+            return (-self.delta / length) * iterate.gradient, -self.delta * length, self.delta * length, True
         slope = float(np.vdot(iterate.gradient, self._lowest))
-        share = min(delta / norm(self._lowest), 1.0)
+        share = min(self.delta / norm(self._lowest), 1.0)
         return share * self._lowest, share * slope, -(share**2) * slope, share < 1
-
-    def _go_to(self, iterate: Iterate) -> None:
-        """The preconditioner, and the minimizer once it is known, serve for all steps from an iterate."""
-        if iterate is not self._at:
-            self._at, self._lowest = iterate, None
-            self._precondition = iterate.here.point.preconditioner(iterate.here.curvature_estimate)
 
     def _minimizer(self, iterate: Iterate) -> np.ndarray | None:
         """Where the model is lowest: minus the inverse BFGS matrix times the gradient; None if unknown."""
