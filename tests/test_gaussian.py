@@ -83,7 +83,7 @@ def test_what_float64_cannot_hold_is_no_place_to_go(rng):
 def family(rng, n=15):
     X, codes = labeled(rng, n, 3, classes=3)
     target = ClassTarget.from_codes(codes, rng.uniform(0.5, 2, n))
-    return at_factor(GaussianMisalignment(Data(X, target)), invsqrtm(spd(rng, 3)))._family
+    return at_factor(GaussianMisalignment(Data(X, target)), invsqrtm(spd(rng, 3)))._kernel.family
 
 
 @pytest.mark.parametrize("log_tau", [-6.0, -1.0, 0.5, 3.0])
@@ -133,7 +133,7 @@ def test_gradient_at_the_ends_of_the_bounds(end):
 
     def moved(t):
         there = at_factor(objective, expm(-t * eta / 2))
-        assert np.log(there._tau) == pytest.approx(bound, rel=1e-14)
+        assert np.log(there._kernel.tau) == pytest.approx(bound, rel=1e-14)
         return there
 
     moved(0.0)
@@ -150,11 +150,11 @@ def test_tiles_change_nothing(gamma, rng, monkeypatch):
     target, W = ClassTarget.from_codes(codes, rng.uniform(0.5, 2, 20)), invsqrtm(spd(rng, 3))
     objective = GaussianMisalignment(Data(X, target), gamma=gamma)
     whole = at_factor(objective, W)
-    assert len(whole._family.tiles) == 1
+    assert len(whole._kernel.family.tiles) == 1
     for size in (1, 6):
         monkeypatch.setattr(gaussian, "TILE", size)
         tiled = at_factor(objective, W)
-        assert len(tiled._family.tiles) > 1
+        assert len(tiled._kernel.family.tiles) > 1
         assert tiled.resolved == whole.resolved
         same(tiled, whole)
 

@@ -25,7 +25,7 @@ def pair(rng):
     codes = np.unique(codes, return_inverse=True)[1]
     weight = rng.uniform(0.5, 2.0, size=60)
     whole = Misalignment(Data(X, ClassTarget.from_codes(codes, weight)))
-    return whole, RunningMisalignment(whole.data, whole=whole)
+    return whole, RunningMisalignment(whole.data)
 
 
 def points(rng):
@@ -86,7 +86,7 @@ def test_more_passes_do_no_harm():
     """Averages over too many batches lag behind the point, and drive it away in the end."""
     X, y, *_ = make_toy(4000, 2, d=8, random_state=0)
     whole = Misalignment(Data(X, ClassTarget.from_codes((y > 0).astype(int))))
-    objective, ball = RunningMisalignment(whole.data, whole=whole), Ball(np.eye(8), 6.0)
+    objective, ball = RunningMisalignment(whole.data), Ball(np.eye(8), 6.0)
     descent, rng, reached = Descent(ball, ball.point(np.zeros((8, 8)))), np.random.default_rng(0), []
     for _ in range(8):
         for rows in mini_batches(4000, 32, rng):

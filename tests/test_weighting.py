@@ -55,7 +55,7 @@ def ridge_of(vectors, targets, form, penalties=None):
     w = targets.weight
     rows = np.sqrt(w)[:, None] * (vectors - w @ vectors / w.sum())
     if form == "gram":
-        ridge = GramRidge.from_products(rows @ rows.T, targets, vectors.shape[1], targets.per_class)
+        ridge = GramRidge.from_rows(rows, rows @ rows.T, targets, targets.per_class, learned=False)
     else:
         Y = rows_of(targets)
         zero = np.zeros(vectors.shape[1]), np.zeros(Y.shape[1])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spdmetric.caller import warn_at_caller
-from spdmetric.objectives.data import LazyStack
+from spdmetric.objectives.data import LazyStack, replace_left_out
 from spdmetric.validation import as_numpy, check_chunk, check_psd, check_stack
 
 if TYPE_CHECKING:
@@ -69,16 +69,7 @@ def _cut_as(X: DaskArray, column: Any, name: str) -> DaskArray:
 
 def leave_out(X: DaskArray, weight: DaskArray | None) -> DaskArray:
     """The identity in place of matrices without weight; nothing is computed yet."""
-    return X if weight is None else map_rows(X, weight, _replace_left_out, X.dtype)
-
-
-def _replace_left_out(X: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    left = weight == 0
-    if not left.any():
-        return X
-    X = X.copy()
-    X[left] = np.eye(X.shape[-1])
-    return X
+    return X if weight is None else map_rows(X, weight, replace_left_out, X.dtype)
 
 
 def chunk_rows(X: DaskArray) -> list[slice]:

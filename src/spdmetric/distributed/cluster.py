@@ -71,7 +71,7 @@ class Cluster:
         """Wait for a result, as long as somebody can be working on it."""
         from distributed import wait
 
-        alone_since = None
+        worked = time.monotonic()
         while True:
             try:
                 with self._sentences():
@@ -80,18 +80,12 @@ class Cluster:
             except TimeoutError:
                 if future.status == "error":  # the task itself has raised it
                     raise
-                alone_since = self._look(alone_since)
-
-    def _look(self, alone_since: float | None) -> float | None:
-        """Return since when nobody is working, or say that it has been too long."""
-        if self._workers() > 0:
-            return None
-        alone_since = time.monotonic() if alone_since is None else alone_since
-        if time.monotonic() - alone_since > _PATIENCE:
-            raise ConnectionError(
-                "The Dask cluster has no workers left: the fit was given up. Start workers and fit again."
-            )
-        return alone_since
+            if self._workers() > 0:
+                worked = time.monotonic()
+            elif time.monotonic() - worked > _PATIENCE:
+                raise ConnectionError(
+                    "The Dask cluster has no workers left: the fit was given up. Start workers and fit again."
+                )
 
     def _workers(self) -> int:
         if self._client.status != "running":

@@ -125,7 +125,7 @@ def make_folds(
     counts = data.target.weight > 0
     if cv is None or isinstance(cv, Integral):
         data, groups, counts = data.weighted, None if groups is None else groups[counts], counts[counts]
-    codes = data.target.values if classes is None else data.target.codes
+    codes = data.target.values
     n = len(codes)
     labels = codes if classes is None else np.argsort(order_classes(codes, len(classes)))[codes]
     if cv is not None:
@@ -410,8 +410,7 @@ def tabulate(
     """Score all candidates; a matrix that was left out several times counts by its mean."""
     candidates, parts = list(of_folds[0]), [test for _, test in folds]
     tested, sizes = np.concatenate(parts), [len(part) for part in parts]
-    known: np.ndarray = target.values if classes is None else target.codes
-    known, ends, scored = known[tested], np.cumsum(sizes)[:-1], []
+    known, ends, scored = target.values[tested], np.cumsum(sizes)[:-1], []
     for candidate in candidates:
         evidences, offsets = zip(*(fold[candidate] for fold in of_folds), strict=True)
         evidence, offset = np.concatenate(evidences), np.repeat(offsets, sizes, axis=0)

@@ -37,7 +37,7 @@ def stochastic_solver(
     objective: Misalignment, *args: Any, random_state: RandomState, **options: Any
 ) -> Solution:
     """The stochastic solver, which takes the objective apart into mini-batches."""
-    batches = RunningMisalignment(objective.data, whole=objective)
+    batches = RunningMisalignment(objective.data)
     return solvers.stochastic_gradient(batches, *args, seed=draw_seed(random_state), **options)
 
 

@@ -139,7 +139,7 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
 
     def _store(self, metric: LogEuclideanMetricCV, vectors: np.ndarray, target: ClassTarget) -> Self:
         self._own, self.classes_ = None, np.asarray(metric.classes_)
-        self._order = order_classes(target.codes, len(self.classes_))
+        self._order = order_classes(target.values, len(self.classes_))
         return super()._store(metric, vectors, target)
 
     def _keep_training(self, training: Training, y: Array, sample_weight: Array | None) -> None:
@@ -156,7 +156,7 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
             vectors = embed(whitened.X, map_views(np.matmul, point.factor, start.factor))
         centers = _find_centers(metric, whitened, stacks)
         both = tuple(zip(ranks, wide, strict=True))
-        self._training = LabeledVectors(vectors, target.codes, target.weight, both, centers)
+        self._training = LabeledVectors(vectors, target.values, target.weight, both, centers)
 
     @one_thread
     def predict_log_proba(self, X: Array, sample_domain: Array | None = None) -> np.ndarray:
@@ -333,7 +333,7 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         X = validation.check_psd(validation.to_numpy(X), 1)
         weight, variance = validation.check_weights(sample_weight, X), head.variance * metric.temperature_
         vectors = self._transform(X, None)
-        usual = training.target(len(self.classes_)).share
+        usual = training.target(len(self.classes_)).mean
         share = estimate_shares(vectors, weight, head, variance, usual)
         embedding, departure = metric.embedding_, share @ training.centers
         columns = view_columns(start.center for start in embedding.starts)
@@ -404,6 +404,6 @@ def _find_centers(
     elif isinstance(whitened.center, ViewStarts):  # as they were before views were given one spread
         lengths = [count_features(start.center) for start in whitened.center.views]
         logs = logs / np.repeat(whitened.center.scales, lengths)
-    means = (target.weight[:, None] * target.uncentered).T @ logs
-    means /= (target.share * target.weight.sum())[:, None]
-    return means - target.share @ means
+    means = (target.weight[:, None] * target.regressors).T @ logs
+    means /= (target.mean * target.weight.sum())[:, None]
+    return means - target.mean @ means

@@ -41,9 +41,9 @@ class ClassMeans(NamedTuple):
 
     @classmethod
     def from_vectors(cls, vectors: np.ndarray, target: ClassTarget) -> ClassMeans:
-        weight, share = target.weight, target.share
+        weight, share = target.weight, target.mean
         total = share * weight.sum()
-        means = (weight[:, None] * target.uncentered).T @ vectors / np.maximum(total, _TINY)[:, None]
+        means = (weight[:, None] * target.regressors).T @ vectors / np.maximum(total, _TINY)[:, None]
         weight = weight / weight.sum()
         variance = float((weight @ (vectors - weight @ vectors) ** 2).mean())
         variance = variance if variance > _TINY else 1.0  # all vectors are the same, and so are the means
@@ -159,7 +159,7 @@ def fit_head(vectors: np.ndarray, target: Target, n_neighbors: int | None = None
     if n_neighbors is None:
         return ClassMeans.from_vectors(vectors, target)
     weight, offset = target.weight / target.weight.mean(), np.zeros(len(target.counts))
-    return Neighbors(vectors, target.uncentered, weight, n_neighbors, offset, vote=True)
+    return Neighbors(vectors, target.regressors, weight, n_neighbors, offset, vote=True)
 
 
 # -- Distances ----------------------------------------------------------------

@@ -101,7 +101,7 @@ class Evaluation:
     def frame_gradient(self) -> Any:
         """Riemannian gradient, as a symmetric matrix in the frame, of several views one of each."""
         xi = self.data.total_of_parts(_pull, self.factor, self.parts, self._cotangents(), False)
-        return map_views(_traceless, xi)
+        return map_views(traceless, xi)
 
     @lazy
     def factor_gradient(self) -> Any:
@@ -113,13 +113,20 @@ class Evaluation:
     @lazy
     def curvature_estimate(self) -> Any:
         """How much f bends along directions of the frame, about: more where A has more; of trace m."""
-        A, W = self.summary.A, self.factor
-        if isinstance(W, np.ndarray):
-            return _estimate_curvature(A, W)
-        of_views = zip(W.views, view_columns(W.views), strict=True)
-        return Views(tuple(_estimate_curvature(A[rows], view) for view, rows in of_views))
+        W, found = self.factor, []
+        views = (W,) if isinstance(W, np.ndarray) else W.views
+        for view, rows in zip(views, view_columns(views), strict=True):
+            columns = fill_matrices(self.summary.A[rows].T, view)
+            stacked = columns.reshape(-1, columns.shape[-1])
+            shares = stacked.conj().T @ stacked
+            m, total = len(shares), float(np.trace(shares).real)
+            if total > 0:
+                shares *= m / (total * (1 + _EVEN))
+                shares.reshape(-1)[:: m + 1] += _EVEN / (1 + _EVEN)
+            found.append(shares if total > 0 else np.eye(m))
+        return found[0] if isinstance(W, np.ndarray) else Views(tuple(found))
 
-    @property
+    @lazy
     def spread(self) -> float:
         """Root mean square distance of the tangent vectors from their mean."""
         squares, mean = self.summary.C_trace, self.summary.mean
@@ -133,7 +140,7 @@ class Evaluation:
     def vectors(self) -> np.ndarray:
         """Tangent vectors of all matrices, (n, p), if they can be brought together."""
         # Where they did not fit beside the matrices, chunks are decomposed again.
-        parts = self.parts or (chunk.decompose(self.factor, keep=False) for chunk in self.data.chunks)
+        parts = self.parts or (chunk.decompose(self.factor) for chunk in self.data.chunks)
         rows = [part.features for part in parts]
         return rows[0] if len(rows) == 1 else np.concatenate(rows)
 
@@ -144,9 +151,8 @@ class Evaluation:
         factors = [self.factor] if isinstance(self.factor, np.ndarray) else self.factor.views
         learned = bool(self.point.S.any()) or any(len(W) < W.shape[1] for W in factors)
         if self.gram:
-            K, per_class = self._gram_matrix, target.per_class
-            gram = GramRidge.from_products(K, target, mean.size, per_class, learned=learned)
-            return weigh_directions(gram, gram.errors(target), self._root)
+            gram = GramRidge.from_rows(self._root, self._gram_matrix, target, target.per_class, learned)
+            return weigh_directions(gram, gram.errors(target))
         if data.shape[0] < mean.size:  # elsewhere: there are few of them
             return discriminant_weighting(*data.gather(self.factor, self.parts), learned=learned)
         ridge = data.call(FeatureRidge.from_moments, self.moments, target.squares, target.per_class, learned)
@@ -157,7 +163,8 @@ class Evaluation:
     def _root(self) -> np.ndarray:
         """All centered tangent vectors, times the roots of their weights, (n, p)."""
         both = zip(self.data.chunks, self.parts, strict=True)
-        rows = [_center(chunk, part, self.summary.mean) for chunk, part in both]
+        mean = self.summary.mean
+        rows = [center(part.features, mean, chunk.target.weight[:, None]) for chunk, part in both]
         return rows[0] if len(rows) == 1 else np.concatenate(rows)
 
     @lazy
@@ -169,7 +176,7 @@ class Evaluation:
         scale = -2 / (self._C_norm * self.objective.target_norm)  # the sign makes f a misalignment
         other = -scale * float(np.vdot(self.summary.A, self.summary.A)) / self._C_norm**2
         if not self.gram:
-            return self.data.call(_scale, self.moments, scale, other)  # once, where they are
+            return self.data.call(scale_moments, self.moments, scale, other)  # once, where they are
         Y, w = self.data.target.Y, self.data.target.weight[:, None]
         root = np.sqrt(w)
         # A too is a sum of centered tangent vectors: both terms are one product with all of them.
@@ -185,7 +192,7 @@ class Evaluation:
         return rows
 
 
-def _traceless(xi: np.ndarray) -> np.ndarray:
+def traceless(xi: np.ndarray) -> np.ndarray:
     """The symmetric part without the trace: as f(cG) = f(G), it is rounding, which would let det(G) drift."""
     xi = xi + xi.conj().T
     xi *= 0.5
@@ -194,20 +201,9 @@ def _traceless(xi: np.ndarray) -> np.ndarray:
     return xi
 
 
-def _estimate_curvature(A: np.ndarray, factor: np.ndarray) -> np.ndarray:
-    columns = fill_matrices(A.T, factor)
-    stacked = columns.reshape(-1, columns.shape[-1])
-    shares = stacked.conj().T @ stacked
-    m, total = len(shares), float(np.trace(shares).real)
-    if not total > 0:
-        return np.eye(m)
-    estimate = shares * (m / (total * (1 + _EVEN)))
-    estimate.reshape(-1)[:: m + 1] += _EVEN / (1 + _EVEN)
-    return estimate
-
-
-def _scale(moments: Moments, of_A: float, of_C: float) -> Moments:
-    return moments._replace(A=of_A * moments.A, C=of_C * np.asarray(moments.C))
+def scale_moments(moments: Moments, of_A: float, of_C: float, of_weight: float = 1.0) -> Moments:
+    """The same with each sum multiplied by a number."""
+    return moments._replace(weight=of_weight * moments.weight, A=of_A * moments.A, C=of_C * moments.C)
 
 
 def _pull(chunk: Chunk, here: Decomposition, known: Moments | np.ndarray, to_factor: bool) -> Factor:
@@ -220,10 +216,7 @@ def _pull(chunk: Chunk, here: Decomposition, known: Moments | np.ndarray, to_fac
     return here.pull_factor(rows) if to_factor else here.pull(rows)
 
 
-def _center(chunk: Chunk, here: Decomposition, mean: np.ndarray) -> np.ndarray:
-    return center(here.features, mean, chunk.target.weight[:, None])
-
-
 def _left_out(chunk: Chunk, here: Decomposition, ridge: FeatureRidge, mean: np.ndarray) -> Errors:
     """Errors of a regression of the targets on the features of a chunk, each matrix left out in turn."""
-    return ridge.errors(_center(chunk, here, mean), chunk.target)
+    target = chunk.target
+    return ridge.errors(center(here.features, mean, target.weight[:, None]), target)

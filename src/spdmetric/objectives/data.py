@@ -15,7 +15,7 @@ from functools import reduce
 from math import prod
 from operator import add
 from pathlib import Path
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from array_api_compat import is_array_api_obj
@@ -33,7 +33,6 @@ from spdmetric.validation import (
     check_chunk,
     check_classes,
     check_labels,
-    check_stack,
     check_weights,
     class_scale,
     is_regression,
@@ -47,19 +46,27 @@ Rows = slice | np.ndarray  # a slice, or ascending row numbers
 
 
 @dataclass(frozen=True, eq=False)
-class ClassTarget:
-    """Classes and weights of matrices, of all or of a chunk; what is known of all stays with a chunk.
+class _Labeled:
+    """Targets and weights of matrices, of all or of a chunk; what is known of all stays with a chunk."""
 
-    Its rows are centered indicators.  For two classes their alignment is that of the paper's target y y'.
-    """
-
-    codes: np.ndarray  # (n,), classes 0, 1, ...
+    values: np.ndarray  # classes 0, 1, ..., (n,); or regression targets, (n, q), in units of their spread
     weight: np.ndarray  # (n,)
-    share: np.ndarray  # (c,), of the weight of all matrices
-    counts: np.ndarray  # (c,), how many matrices there are in all
+    Y: np.ndarray  # (n, c), indicators of classes, or the values, less the mean of all
+    mean: np.ndarray  # (c,), of all: of classes their shares of the weight
     squares: np.ndarray  # B, (c, c), of all
     total: float  # weight of all
-    n_alike: float  # matrices of one weight that all are worth
+
+    def part(self, rows: slice) -> Self:
+        """Those of a chunk."""
+        return replace(self, values=self.values[rows], weight=self.weight[rows], Y=self.Y[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class ClassTarget(_Labeled):
+    """Classes: for two of them the alignment of the centered indicators is that of the paper's y y'."""
+
+    counts: np.ndarray  # (c,), how many matrices there are in all
+    per_class: float  # matrices of one weight that a class is worth, on the mean of those that occur
 
     @classmethod
     def from_codes(
@@ -72,52 +79,33 @@ class ClassTarget:
         total = float(weight.sum())
         share = np.bincount(codes, weights=weight, minlength=n_classes) / total
         Y = np.eye(n_classes)[codes] - share
-        n_alike = total**2 / float(np.vdot(weight, weight))
-        return cls(codes, weight, share, counts, Y.T @ (weight[:, None] * Y), total, n_alike)
-
-    def part(self, rows: slice) -> ClassTarget:
-        """Those of a chunk."""
-        return replace(self, codes=self.codes[rows], weight=self.weight[rows])
+        per_class = total**2 / float(np.vdot(weight, weight)) / int(np.count_nonzero(counts))
+        return cls(codes, weight, Y, share, Y.T @ (weight[:, None] * Y), total, counts, per_class)
 
     def take(self, index: Rows) -> ClassTarget:
         """Some of them, by themselves; classes may be absent."""
-        return self.from_codes(self.codes[index], self.weight[index], len(self.counts))
+        return self.from_codes(self.values[index], self.weight[index], len(self.counts))
 
     @property
     def present(self) -> ClassTarget:
         """The same without classes that are absent."""
         if self.counts.all():
             return self
-        return self.from_codes(np.unique(self.codes, return_inverse=True)[1], self.weight)
+        return self.from_codes(np.unique(self.values, return_inverse=True)[1], self.weight)
 
     @property
-    def uncentered(self) -> np.ndarray:
-        """Indicators, (n, c)."""
-        return np.eye(len(self.counts))[self.codes]
-
-    @lazy
-    def Y(self) -> np.ndarray:
-        """Indicators centered by the mean of all, (n, c)."""
-        return np.eye(len(self.counts))[self.codes] - self.share
-
-    def norm_about(self, mean: np.ndarray) -> float:
-        """The norm of B for weights that add up to 1, given the mean of the indicators."""
-        return float(np.linalg.norm(np.diag(mean) - np.outer(mean, mean)))
+    def regressors(self) -> np.ndarray:
+        """Columns that functions of the target are sums of: indicators, (n, c)."""
+        return np.eye(len(self.counts))[self.values]
 
     @property
     def judged(self) -> np.ndarray:
         """Whose errors count, (n,): without the only matrix of a class nothing is known of the class."""
-        return self.counts[self.codes] > 1
+        return self.counts[self.values] > 1
 
-    @property
-    def per_class(self) -> float | None:
-        """How many matrices of one weight a class is worth, on the mean of the classes."""
-        return self.n_alike / int(np.count_nonzero(self.counts))
-
-    @property
-    def regressors(self) -> np.ndarray:
-        """Columns that functions of the target are sums of, (n, k)."""
-        return self.uncentered
+    def norm_about(self, mean: np.ndarray) -> float:
+        """The norm of B for weights that add up to 1, given the mean of the regressors."""
+        return float(np.linalg.norm(np.diag(mean) - np.outer(mean, mean)))
 
     def contrasts(self, means: np.ndarray) -> list[np.ndarray]:
         """What to tell apart, given the means of all classes: two classes share one contrast."""
@@ -125,14 +113,8 @@ class ClassTarget:
 
 
 @dataclass(frozen=True, eq=False)
-class RegressionTarget:
-    """Regression targets and weights of matrices, of all or of a chunk."""
-
-    values: np.ndarray  # (n, q), in units of their spread
-    weight: np.ndarray  # (n,)
-    mean: np.ndarray  # (q,), of all
-    squares: np.ndarray  # B, (q, q), of all
-    total: float  # weight of all
+class RegressionTarget(_Labeled):
+    """Regression targets."""
 
     per_class = None  # there are no classes: the penalty of a weighting is that of the least error
 
@@ -142,11 +124,7 @@ class RegressionTarget:
         weight = np.ones(len(values)) if weight is None else weight
         mean = np.average(values, axis=0, weights=weight)
         Y = values - mean
-        return cls(values, weight, mean, Y.T @ (weight[:, None] * Y), float(weight.sum()))
-
-    def part(self, rows: slice) -> RegressionTarget:
-        """Those of a chunk."""
-        return replace(self, values=self.values[rows], weight=self.weight[rows])
+        return cls(values, weight, Y, mean, Y.T @ (weight[:, None] * Y), float(weight.sum()))
 
     def take(self, index: Rows) -> RegressionTarget:
         """Some of them, by themselves."""
@@ -157,29 +135,19 @@ class RegressionTarget:
         """The same: no classes are absent."""
         return self
 
-    @lazy
-    def Y(self) -> np.ndarray:
-        """Targets centered by the mean of all, (n, q)."""
-        return self.values - self.mean
-
     @property
-    def uncentered(self) -> np.ndarray:
-        """The centered targets: unlike classes they have no natural zero."""
-        return self.Y
-
-    def norm_about(self, mean: np.ndarray) -> float:
-        """The norm of B for weights that add up to 1, which is that of all whatever the mean of some."""
-        return float(np.linalg.norm(self.squares)) / self.total
+    def regressors(self) -> np.ndarray:
+        """A constant and the targets, (n, 1 + q)."""
+        return np.column_stack([np.ones(len(self.values)), self.values])
 
     @property
     def judged(self) -> np.ndarray:
         """Whose errors count, (n,): all."""
         return np.ones(len(self.values), bool)
 
-    @property
-    def regressors(self) -> np.ndarray:
-        """A constant and the targets, (n, 1 + q)."""
-        return np.column_stack([np.ones(len(self.values)), self.values])
+    def norm_about(self, mean: np.ndarray) -> float:
+        """The norm of B for weights that add up to 1, which is that of all whatever the mean of some."""
+        return float(np.linalg.norm(self.squares)) / self.total
 
     def contrasts(self, means: np.ndarray) -> list[np.ndarray]:
         """The slopes, without the constant."""
@@ -200,8 +168,7 @@ def check_target(
         weight = check_weights(sample_weight, codes, scaled=True)
         totals = np.bincount(codes, weights=weight, minlength=classes.size)
         scale = class_scale(weight.sum(), totals, classes, class_weight)
-        weight = weight if class_weight is None else weight * scale[codes]
-        return classes, ClassTarget.from_codes(codes, weight, len(classes))
+        return classes, ClassTarget.from_codes(codes, weight * scale[codes], len(classes))
     if class_weight is not None:
         raise ValueError(
             f"class_weight={class_weight!r} is for classes, and y holds regression targets: pass "
@@ -259,18 +226,25 @@ class Chunk:
 
     X: Any  # anything of shape (n, d, d) that slices to arrays, or of several views to `Views`
     rows: slice
-    target: Target
+    target: Any
     n: int  # matrices of all chunks, by which kernels are chosen
-    stack: Stack | None = None  # packed once for all factors
+    keep: bool  # whether they are packed once for all factors
+    stack: Stack | None = None
 
-    def decompose(self, W: Factor, *, keep: bool) -> Decomposition:
-        """The matrices at a factor; with ``keep`` their stack is kept for others."""
+    def decompose(self, W: Factor) -> Decomposition:
+        """The matrices at a factor."""
         stack = self.stack
         if stack is None:
             X = self.X[self.rows]
-            stack = make_stack(X if isinstance(X, Views) else np.asarray(X), self.n, again=keep)
-            self.stack = stack if keep else None
+            stack = make_stack(X if isinstance(X, Views) else np.asarray(X), self.n, again=self.keep)
+            self.stack = stack if self.keep else None
         return stack.decompose(W)
+
+    def evaluate(self, W: Factor, *, kept: bool, gram: bool = False) -> tuple[Moments, Decomposition | None]:
+        """Moments at a factor, and the matrices there if these are kept."""
+        here, target = self.decompose(W), self.target
+        moments = here.moments(here.features, target.Y, target.weight[:, None], gram=gram)
+        return moments, here if kept else None
 
 
 # -- The record ---------------------------------------------------------------
@@ -296,13 +270,12 @@ class Data:
         self.dtype = self.X.dtype  # float64, or complex128
         self._rows = row_chunks(self.shape) if self.rows is None else self.rows
         # Whether what is computed of all matrices is kept there too.
-        held = isinstance(self.X, np.ndarray | Views)
-        self.in_memory = held and fits(prod(self.shape[:-2]), self.shape[-1])
+        self._held = isinstance(self.X, np.ndarray | Views)
+        self.in_memory = self._held and fits(prod(self.shape[:-2]), self.shape[-1])
 
     def take(self, index: Rows) -> Data:
         """Some of them; classes may be absent."""
-        held = isinstance(self.X, np.ndarray | Views)
-        X = self.X[index] if held else select_rows(self.X, np.arange(self.shape[0])[index])
+        X = self.X[index] if self._held else select_rows(self.X, np.arange(self.shape[0])[index])
         return Data(X, self.target.take(index), map=self.map)
 
     @property
@@ -341,31 +314,26 @@ class Data:
     @lazy
     def chunks(self) -> list[Chunk]:
         """All chunks, in their order."""
-        return [Chunk(self.X, rows, self.target.part(rows), self.shape[0]) for rows in self._rows]
+        n, keep = self.shape[0], self.in_memory
+        return [Chunk(self.X, rows, self.target.part(rows), n, keep) for rows in self._rows]
 
     def decompose(self, W: Factor, *, gram: bool) -> tuple[Moments, Summary, list[Decomposition]]:
         """Moments of all chunks at W, their summary, and the chunks decomposed, none if they are not kept."""
-        keep = self.in_memory  # the Gram form keeps its few in any case
-
-        def first(chunk: Chunk) -> tuple[Moments, Decomposition]:
-            here, target = chunk.decompose(W, keep=keep), chunk.target
-            moments = here.moments(here.features, target.Y, target.weight[:, None], gram=gram)
-            return moments, here if keep or gram else None
-
-        results = iter(self.map(first, self.chunks))
+        kept = self.in_memory or gram  # the Gram form keeps its few in any case
+        results = iter(self.map(lambda chunk: chunk.evaluate(W, kept=kept, gram=gram), self.chunks))
         merged, part = next(results)
         parts = [part]
         for moments, part in results:
             merged = merged.merge(moments, overwrite=True)
             parts.append(part)
-        return merged, Summary.from_moments(merged), parts if keep or gram else []
+        return merged, Summary.from_moments(merged), parts if kept else []
 
     def total_of_parts(self, f: Callable[..., Any], W: Factor, parts: list[Any], *shared: Any) -> Any:
         """Sum of ``f(chunk, part, *shared)`` over the chunks, decomposed at W again if they were not kept."""
         if parts:
             values = self.map(lambda both: f(*both, *shared), zip(self.chunks, parts, strict=True))
         else:
-            values = self.map(lambda chunk: f(chunk, chunk.decompose(W, keep=False), *shared), self.chunks)
+            values = self.map(lambda chunk: f(chunk, chunk.decompose(W), *shared), self.chunks)
         return reduce(add, values)
 
     def call(self, f: Callable[..., Any], *args: Any, fetch: bool = False) -> Any:
@@ -382,12 +350,6 @@ def is_stored(X: Array) -> bool:
         return isinstance(X, np.memmap)
     has_all = all(hasattr(X, name) for name in ("shape", "dtype", "__getitem__"))
     return has_all and not is_array_api_obj(X) and not hasattr(X, "iloc") and not issparse(X)
-
-
-def stored_shape(X: Array) -> tuple[int, ...]:
-    """Shape of a stack that is about to be read, or why it is no stack."""
-    check_stack(X, "X", views=True)
-    return tuple(X.shape)
 
 
 def row_chunks(shape: tuple[int, ...], size: int | None = None) -> list[slice]:
@@ -433,7 +395,11 @@ def check_chunks(X: Array, rank: int | None, rows: list[slice], map: Map = map) 
 
 def check_stored(X: Array, rank: int | None, rows: list[slice], map: Map = map) -> LazyStack:
     """Check a stack, chunk by chunk, that is read again; it need not be symmetric to the last digit."""
-    symmetric = all([np.array_equal(c, adjoint(c)) for c, _ in check_chunks(X, rank, rows, map)])
+    return as_symmetric(X, all([np.array_equal(c, adjoint(c)) for c, _ in check_chunks(X, rank, rows, map)]))
+
+
+def as_symmetric(X: Array, symmetric: bool) -> LazyStack:
+    """A stack in double precision, and made symmetric unless it is, whenever it is read."""
     dtype = np.complex128 if np.dtype(X.dtype).kind == "c" else np.float64
 
     def of_rows(rows: Rows) -> np.ndarray:
@@ -445,17 +411,21 @@ def check_stored(X: Array, rank: int | None, rows: list[slice], map: Map = map) 
 
 def leave_out_stored(X: Array, sample_weight: Array | None) -> Array:
     """A stack that is read, with the identity in place of matrices without weight."""
-    left = check_weights(sample_weight, X) == 0
-    if not left.any():
+    weight = check_weights(sample_weight, X)
+    if weight.all():
         return X
     _check_file(X)
+    return LazyStack(X.shape, lambda rows: replace_left_out(read(X, rows), weight[rows]), X.dtype)
 
-    def of_rows(rows: Rows) -> np.ndarray:
-        some = np.array(read(X, rows))
-        some[left[rows][: len(some)]] = np.eye(X.shape[-1])
-        return some
 
-    return LazyStack(X.shape, of_rows, X.dtype)
+def replace_left_out(X: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """The identity in place of matrices without weight; of a file cut short there may be fewer of them."""
+    left = weight[: len(X)] == 0
+    if not left.any():
+        return X
+    X = np.array(X)
+    X[left] = np.eye(X.shape[-1])
+    return X
 
 
 def _check_file(X: Array) -> None:

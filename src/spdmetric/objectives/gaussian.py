@@ -10,7 +10,6 @@ A width that is not set is *learned*: ``f = max over gamma`` at every point, wit
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import sqrt
 from typing import NamedTuple
 
@@ -54,30 +53,17 @@ class KernelFamily:
         self.points, self.target, self.norm = points, target, float(np.linalg.norm(target.squares))
         self.weight, self.total = target.weight, float(target.weight.sum())
         self.probe = np.hstack([w, w * Y])  # (n, 1 + c)
-        self.tiles = list(self._squares())
-
-    def _squares(self) -> Iterator[Tile]:
-        """Squared distances, in units of the squared spread."""
-        P = self.points
-        norms = np.sum(P**2, axis=1)
-        parts = [slice(k, min(k + TILE, len(P))) for k in range(0, len(P), TILE)]
+        self.tiles: list[Tile] = []  # squared distances, in units of the squared spread
+        norms = np.sum(points**2, axis=1)
+        parts = [slice(k, min(k + TILE, len(points))) for k in range(0, len(points), TILE)]
         for k, rows in enumerate(parts):
             for columns in parts[k:]:
-                square = P[rows] @ (-2 * P[columns].T)
+                square = points[rows] @ (-2 * points[columns].T)
                 square += norms[rows, None]
                 square += norms[columns]
                 # Where two matrices are the same, rounding can leave a little less than zero.
-                tile = Tile(rows, columns, np.maximum(square, 0.0, out=square))
-                tile.only_pairs(square)
-                yield tile
-
-    def range(self) -> tuple[float, float]:
-        """Smallest and largest squared distance of two points that differ, infinity and 0 if none do."""
-        low, high = np.inf, 0.0
-        for tile in self.tiles:
-            apart = tile.entries[tile.entries > 1e-12]  # the others are one matrix twice
-            low, high = min(low, float(apart.min(initial=np.inf))), max(high, float(apart.max(initial=0.0)))
-        return low, high
+                self.tiles.append(Tile(rows, columns, np.maximum(square, 0.0, out=square)))
+                self.tiles[-1].only_pairs(square)
 
     # -- as a function of the width, by sums that need no centered matrix --------
     #
@@ -152,66 +138,45 @@ class Kernel:
     """The Gaussian kernel of one width, as ``(k - 1) / (1 - exp(-tau))``: alignment to the last digits."""
 
     def __init__(self, family: KernelFamily, tau: float):
-        self._family, self._tau = family, tau
-        self._unit = -float(np.expm1(-tau))
-
-    @lazy
-    def _tiles(self) -> list[Tile]:
-        tau, unit = self._tau, self._unit
-        return [t._replace(entries=np.expm1(-tau * t.entries) / unit) for t in self._family.tiles]
-
-    @lazy
-    def _means(self) -> tuple[np.ndarray, float]:
-        """Weighted means of the rows, (n,), and of all entries."""
-        w, total = self._family.weight, self._family.total
+        self.family, self.tau, self._unit = family, tau, -float(np.expm1(-tau))
+        self._tiles = [t._replace(entries=np.expm1(-tau * t.entries) / self._unit) for t in family.tiles]
+        Y, probe, w, total = family.target.Y, family.probe, family.weight, family.total
         sums = np.zeros(len(w))
         for rows, columns, K in self._tiles:
             sums[rows] += K @ w[columns]
             sums[columns] += w[rows] @ K
-        return sums / total, float(w @ sums) / total**2
-
-    def _centered(self, tile: Tile) -> np.ndarray:
-        mean, overall = self._means
-        K = tile.entries - mean[tile.rows, None]
-        K -= mean[tile.columns] - overall
-        return tile.only_pairs(K)
-
-    @lazy
-    def _products(self) -> tuple[float, float]:
-        """Inner products of the centered kernel with the target and with itself."""
-        Y, probe, w = self._family.target.Y, self._family.probe, self._family.weight
-        mean, overall = self._means
-        diagonal = overall - 2 * mean
-        with_target, square = float(w**2 * diagonal @ np.sum(Y**2, axis=1)), float(w**2 @ diagonal**2)
+        self._mean, self._overall = sums / total, float(w @ sums) / total**2  # of rows, and of all entries
+        diagonal = self._overall - 2 * self._mean
+        # Inner products of the centered kernel with the target and with itself.
+        self._with_target = float(w**2 * diagonal @ np.sum(Y**2, axis=1))
+        self._square = float(w**2 @ diagonal**2)
         for tile in self._tiles:
             rows, columns, K = tile.rows, tile.columns, self._centered(tile)
-            with_target += 2 * float(np.vdot(probe[rows, 1:], K @ probe[columns, 1:]))
+            self._with_target += 2 * float(np.vdot(probe[rows, 1:], K @ probe[columns, 1:]))
             K *= K
-            square += 2 * float(w[rows] @ (K @ w[columns]))
-        return with_target, square
+            self._square += 2 * float(w[rows] @ (K @ w[columns]))
+        self.alignment = self._with_target / (sqrt(self._square) * family.norm)
 
-    @property
-    def alignment(self) -> float:
-        with_target, square = self._products
-        return with_target / (sqrt(square) * self._family.norm)
+    def _centered(self, tile: Tile) -> np.ndarray:
+        K = tile.entries - self._mean[tile.rows, None]
+        K -= self._mean[tile.columns] - self._overall
+        return tile.only_pairs(K)
 
     def cotangents(self) -> np.ndarray:
         """``sum_j R_ij (x_i - x_j)`` of points x, R the derivative of the alignment in ``-tau square``."""
-        Y, points = self._family.target.Y, self._family.points
-        w = self._family.weight[:, None]
-        with_target, square = self._products
+        Y, points, w = self.family.target.Y, self.family.points, self.family.weight[:, None]
         probe = w * np.hstack([points, np.ones_like(w)])
         total = np.zeros_like(probe)
         for tile in self._tiles:
             rows, columns, K = tile
             R = self._centered(tile)
-            R *= -with_target / square
+            R *= -self._with_target / self._square
             R += Y[rows] @ Y[columns].T
             R *= K + 1 / self._unit
             tile.only_pairs(R)
             total[rows] += R @ probe[columns]
             total[columns] += R.T @ probe[rows]
-        total *= w / (sqrt(square) * self._family.norm)
+        total *= w / (sqrt(self._square) * self.family.norm)
         return total[:, -1:] * points - total[:, :-1]
 
 
@@ -281,47 +246,35 @@ class GaussianEvaluation(Evaluation):
     objective: GaussianMisalignment
     needs_scatter = False
 
-    @property
-    def gamma(self) -> float:
-        """The gamma set, or the best one here."""
-        return self._tau / self._square_spread
-
     @lazy
     def alignment(self) -> float:
         """The centered kernel-target alignment f, between 0 and 1; minus infinity where it is unknown."""
-        return self._kernel.alignment if np.isfinite(self.summary.mean).all() else -np.inf
+        mean, gamma = self.summary.mean, self.objective.gamma
+        if not np.isfinite(mean).all():
+            return -np.inf
+        points = np.concatenate([part.features - mean for part in self.parts]) / self.spread
+        family = KernelFamily(points, self.data.target)
+        tau = float(np.exp(best_log_tau(family))) if gamma is None else gamma * self.spread**2
+        self._kernel = Kernel(family, tau)
+        return self._kernel.alignment
+
+    @property
+    def gamma(self) -> float:
+        """The gamma set, or the best one here."""
+        return self._kernel.tau / self.spread**2
 
     @property
     def resolved(self) -> bool:
         """Whether the kernel tells some pairs from others: neither all 0 nor all 1 in float64."""
-        low, high = (-np.expm1(-self._tau * square) for square in self._family.range())
-        return bool(high > np.finfo(float).tiny and low < 1)
-
-    @lazy
-    def _square_spread(self) -> float:
-        return self.spread**2
-
-    @lazy
-    def _points(self) -> np.ndarray:
-        """Centered tangent vectors of all chunks in units of their spread, (n, p)."""
-        return np.concatenate([part.features - self.summary.mean for part in self.parts]) / self.spread
-
-    @lazy
-    def _family(self) -> KernelFamily:
-        return KernelFamily(self._points, self.data.target)
-
-    @lazy
-    def _kernel(self) -> Kernel:
-        return Kernel(self._family, self._tau)
-
-    @lazy
-    def _tau(self) -> float:
-        gamma = self.objective.gamma
-        return float(np.exp(best_log_tau(self._family))) if gamma is None else gamma * self._square_spread
+        tau, squares = self._kernel.tau, [tile.entries for tile in self._kernel.family.tiles]
+        high = max(square.max() for square in squares)
+        # Below 1e-12 it is one matrix twice.
+        low = min(square.min(initial=np.inf, where=square > 1e-12) for square in squares)
+        return bool(-np.expm1(-tau * high) > np.finfo(float).tiny and -np.expm1(-tau * low) < 1)
 
     def _cotangents(self) -> np.ndarray:
         """Derivative of the misalignment in the features, (n, p)."""
-        points, scale = self._points, self._tau / np.sqrt(self._square_spread)
+        points, scale = self._kernel.family.points, self._kernel.tau / self.spread
         D = self._kernel.cotangents()
         M = (4 * scale) * D
         if self.objective.gamma is None:

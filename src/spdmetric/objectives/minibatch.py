@@ -12,18 +12,17 @@ takes most of the noise out of the gradient.  Derivations: ``docs/math.md``, "St
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
 
-from spdmetric.linalg.batch import Decomposition, Factor, Views, make_stack, map_views, view_columns
+from spdmetric.linalg.batch import Factor, Views, make_stack, map_views, view_columns
 from spdmetric.linalg.hermitian import fill_matrices, list_entries
-from spdmetric.linalg.symmetric import Moments, adjoint, compute_cotangents, compute_moments, lazy, symmetrize
+from spdmetric.linalg.symmetric import Moments, adjoint, compute_cotangents, compute_moments, lazy
 from spdmetric.manifolds import FactorPoint
-from spdmetric.objectives.alignment import Evaluation, Misalignment
-from spdmetric.objectives.data import Data, default_chunk_size
+from spdmetric.objectives.alignment import Misalignment, scale_moments, traceless
+from spdmetric.objectives.data import Data, Rows, row_chunks
 from spdmetric.objectives.weighting import FeatureRidge, Weighting, weigh_directions
 
 # How much moments count when the next batch comes.  They are those of some four batches then:
@@ -31,36 +30,25 @@ from spdmetric.objectives.weighting import FeatureRidge, Weighting, weigh_direct
 _KEEP = 0.75
 
 
-class RunningMisalignment:
+class RunningMisalignment(Misalignment):
     """``1 - alignment`` of matrices, whitened by the center, that are looked at a mini-batch at a time.
 
-    ``whole`` is the same to be evaluated exactly; kernels are chosen by ``work``, the matrices of all
-    batches.
+    Kernels are chosen by ``work``, the matrices of all batches.
     """
 
-    def __init__(self, data: Data, *, whole: Misalignment | None = None, work: int | None = None):
-        self.data, self.n = data, data.shape[0]
-        self._whole, self._work = whole, work or self.n
-        self._Y, self._weight = data.target.uncentered, data.target.weight[:, None]
-
-    def at(self, point: FactorPoint) -> Evaluation:
-        """Evaluate all rows, exactly; a stream has no such thing."""
-        if self._whole is None:
-            raise TypeError("Of these matrices there are mini-batches only.")
-        return self._whole.at(point)
+    def __init__(self, data: Data, *, work: int | None = None):
+        super().__init__(data)
+        self.n, self.work = data.shape[0], work or data.shape[0]
+        self.Y, self.weight = data.target.regressors, data.target.weight[:, None]
 
     def moments(self, point: FactorPoint) -> Moments:
         """Moments of all rows, as samples have them."""
-        parts = np.array_split(np.arange(self.n), -(-self.n // default_chunk_size(self.data.shape[-1])))
-        return reduce(Moments.merge, (self.sample(rows, point).memory for rows in parts))
+        chunks = row_chunks(self.data.shape)
+        return reduce(Moments.merge, (self.sample(rows, point).memory for rows in chunks))
 
-    def sample(self, rows: np.ndarray, point: FactorPoint, memory: Moments | None = None) -> Sample:
+    def sample(self, rows: Rows, point: FactorPoint, memory: Moments | None = None) -> Sample:
         """Evaluate some rows, with the moments remembered of others; without any, with their own."""
-        # The last matrix is the center, which features are relative to.
-        X = map_views(lambda X: np.concatenate([X, np.eye(X.shape[1])[None]]), self.data.X[rows])
-        stack = make_stack(X, self._work)
-        here, Y, weight = stack.decompose(point.factor), self._Y[rows], self._weight[rows]
-        return Sample(here, Y, weight, point, memory, self.data.target.norm_about)
+        return Sample(self, rows, point, memory)
 
 
 class Sample:
@@ -70,18 +58,12 @@ class Sample:
     remembered *before*, of other matrices: with its own among them, a batch would overrate its own noise.
     """
 
-    def __init__(
-        self,
-        decomposition: Decomposition,
-        Y: np.ndarray,
-        weight: np.ndarray,
-        point: FactorPoint,
-        memory: Moments | None,
-        norm_about: Callable[[np.ndarray], float],
-    ):
-        self.point, self._norm_about = point, norm_about
-        self._decomposition, self._Y, self._weight = decomposition, Y, weight
-        features = decomposition.features
+    def __init__(self, batches: RunningMisalignment, rows: Rows, point: FactorPoint, memory: Moments | None):
+        # The last matrix is the center, which features are relative to.
+        X = map_views(lambda X: np.concatenate([X, np.eye(X.shape[1])[None]]), batches.data.X[rows])
+        self.point, self._decomposition = point, make_stack(X, batches.work).decompose(point.factor)
+        self._Y, self._weight = batches.Y[rows], batches.weight[rows]
+        features = self._decomposition.features
         with np.errstate(invalid="ignore"):  # of what has left float64, as the error below says
             self._features = _turned(point.frame, features[:-1] - features[-1])
         if not np.isfinite(self._features).all():
@@ -89,32 +71,24 @@ class Sample:
                 "At this distance from its start the reference point is too close to singular to compare "
                 "these matrices in float64: learn with a smaller radius."
             )
-        own = compute_moments(self._features, Y, weight)
-        self.memory = own if memory is None else _faded(memory, _KEEP).merge(own)
+        own = compute_moments(self._features, self._Y, self._weight)
+        self.memory = own if memory is None else scale_moments(memory, _KEEP, _KEEP, _KEEP).merge(own)
         self._own, self._given = _averages(own), _averages(own if memory is None else memory)
-
-    @property
-    def value(self) -> float:
-        """Estimate of the misalignment."""
-        return 1.0 - self.alignment
+        self._target_norm = batches.data.target.norm_about(self._given.target_mean)
 
     @lazy
-    def alignment(self) -> float:
-        """Estimate of the alignment, exact without a memory; 0 as long as there is a single class."""
+    def value(self) -> float:
+        """Estimate of the misalignment, exact without a memory; 1 as long as there is a single class."""
         own, given = self._own, self._given
         scale = np.sqrt(np.vdot(own.C, given.C)) * self._target_norm
-        return float(np.clip(np.vdot(own.A, given.A) / scale, 0, 1)) if scale > 0 else 0.0
-
-    @lazy
-    def _target_norm(self) -> float:
-        return self._norm_about(self._given.target_mean)
+        return 1.0 - float(np.clip(np.vdot(own.A, given.A) / scale, 0, 1)) if scale > 0 else 1.0
 
     @lazy
     def gradient(self) -> np.ndarray:
         """Estimate of the gradient, in the coordinates of the manifold."""
         if self.point.low_rank:  # from the derivative in the entries of the factor
             return self.point.gradient(self._decomposition.pull_factor(self._cotangent))
-        return self.point.gradient(map_views(_traceless, self._decomposition.pull(self._cotangent)))
+        return self.point.gradient(map_views(traceless, self._decomposition.pull(self._cotangent)))
 
     @lazy
     def _cotangent(self) -> np.ndarray:
@@ -157,7 +131,7 @@ class Past(NamedTuple):
             if not self.point.S.any():
                 return batch._replace(total=total)
             kept = self.total / total
-        moments = _faded(self.moments, kept).merge(batch.moments)
+        moments = scale_moments(self.moments, kept, kept, kept).merge(batch.moments)
         return Past(batch.point, moments, kept**2 * self.weight_squares + batch.weight_squares, total)
 
     def weighting(self) -> Weighting | None:
@@ -177,21 +151,10 @@ class Past(NamedTuple):
         return weighting._replace(directions=directions) if directions.size else None
 
 
-def _faded(moments: Moments, kept: float) -> Moments:
-    """The same of matrices that count less than they did."""
-    return moments._replace(weight=kept * moments.weight, A=kept * moments.A, C=kept * moments.C)
-
-
 def _averages(moments: Moments) -> Moments:
     """The same of matrices whose weights add up to 1."""
     s = moments.weight
     return moments._replace(weight=1.0, A=moments.A / s, C=moments.C / s)
-
-
-def _traceless(xi: np.ndarray) -> np.ndarray:
-    """f(cG) = f(G): no trace, and none left in by rounding."""
-    xi = symmetrize(xi)
-    return xi - np.trace(xi) / xi.shape[0] * np.eye(xi.shape[0])
 
 
 def _turned(Q: Factor, vectors: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ from spdmetric.caller import spell
 from spdmetric.linalg.batch import Views, make_stack, map_views, view_columns
 from spdmetric.linalg.symmetric import Array, congruence, is_complex, logm, powm
 from spdmetric.manifolds import Ball, ProductBall, RankBall
-from spdmetric.means import Average, RowFunction, find_mean
+from spdmetric.means import Average, find_mean
 from spdmetric.objectives.data import Data, Summand, Target, count_differences, take_view, view_sizes, whiten
 from spdmetric.validation import UninformativeDataError, check_radius, check_spd, is_definite, to_numpy
 
@@ -75,7 +75,18 @@ class ViewStarts(NamedTuple):
         """The same with scales that give the tangent vectors of all views at some factors one spread."""
         if len(self.views) == 1:
             return self
-        return self._replace(scales=_find_scales(data, Views(tuple(factors), (1.0,) * len(self.views))))
+        unscaled = Views(tuple(factors), (1.0,) * len(self.views))
+        sums, squares = data.total(partial(_sum_features, unscaled)) / data.target.total, []
+        for v, columns in enumerate(view_columns(unscaled.views)):
+            mean = sums[columns]
+            squares.append(float(sums[len(sums) - len(self.views) + v] - mean @ mean))
+            if squares[-1] <= (100 * data.shape[-1] * _EPS) ** 2:
+                raise UninformativeDataError(
+                    f"All matrices of view {v}, X[:, {v}], are the same: it tells nothing. Leave it out."
+                )
+        usual = sum(squares) / len(squares)  # that of all together
+        shares = [usual / square for square in squares]
+        return self._replace(scales=tuple(sqrt(share) if isfinite(share) else 1.0 for share in shares))
 
     def ball(self, rank: int | None, radius: float) -> ProductBall:
         """The points within a distance of it, in the mean square of the views."""
@@ -93,7 +104,8 @@ def find_start(
         raise ValueError(f"{spell('rank', rank)} is more than the size of the matrices, {d} x {d}.")
     average, total = data.average, data.total
     if view is not None:
-        average, total = (partial(_over_view, of_all, *view) for of_all in (average, total))
+        v, size = view
+        average, total = (_of(lambda X: take_view(X, v, size), of_all) for of_all in (average, total))
     elif len(data.shape) == 4:
         return _find_view_starts(data, init, rank)
     if not isinstance(init, str):
@@ -101,31 +113,28 @@ def find_start(
         if init.shape != (d, d):
             raise ValueError(f"init has shape {init.shape}, but the matrices of X are {d} x {d}.")
         init = init.astype(np.result_type(init, data.dtype), copy=False)  # a real one of complex matrices
-    basis, inward_average = np.eye(d), average
+    basis = np.eye(d)
     if rank is not None:  # of singular matrices, on the range that they share
         basis = common_range(average)
-        inward = basis.conj().T
-        definite = _through(inward, total)(lambda X, target: not is_definite(X)) == 0
+        average = _of(partial(congruence, basis.conj().T), average)
+        inward = _of(partial(congruence, basis.conj().T), total)
+        definite = inward(lambda X, target: not is_definite(X)) == 0
         if isinstance(init, str) and init in ("riemann", "median", "logeuclid") and not definite:
             raise ValueError(
                 f"init={init!r} needs matrices that are positive definite on the {basis.shape[1]} dimensions "
                 "of their common range, and some are singular there (fewer samples than channels?): pass "
                 "init='euclid', or estimate the matrices with shrinkage."
             )
-
-        def inward_average(f: RowFunction) -> np.ndarray:
-            return average(lambda X: f(congruence(inward, X)))
-
     if not isinstance(init, str):
-        center = init if rank is None else congruence(inward, init)
+        center = init if rank is None else congruence(basis.conj().T, init)
     elif init == "identity":
         center = np.eye(basis.shape[1], dtype=data.dtype)
     else:
-        center = find_mean(init, inward_average, data.shape[0], data.dtype)
+        center = find_mean(init, average, data.shape[0], data.dtype)
     if rank is None:
         return Start(basis, center, np.eye(d))
-    depart: RowFunction = logm if definite else lambda X: X - np.eye(X.shape[-1])
-    departures = _of(depart, _through(powm(center, -0.5) @ inward, total))
+    whitened = _of(partial(congruence, powm(center, -0.5) @ basis.conj().T), total)
+    departures = _of(logm if definite else lambda X: X - np.eye(X.shape[-1]), whitened)
     return Start(basis, center, class_directions(departures, center.shape[0], data.target.contrasts))
 
 
@@ -142,26 +151,6 @@ def _find_view_starts(data: Data, init: str | Array, rank: int | None) -> ViewSt
     return ViewStarts(tuple(starts), (1.0,) * V).rescaled(data, (start.factor[:rank] for start in starts))
 
 
-def _over_view(of_all: Callable[..., Any], v: int, size: int, f: Callable[..., Any]) -> Any:
-    """An average or a total of a function of one view."""
-    return of_all(lambda X, *target: f(take_view(X, v, size), *target))
-
-
-def _find_scales(data: Data, factors: Views) -> tuple[float, ...]:
-    """What gives the tangent vectors of all views the same spread, that of all together."""
-    sums = data.total(partial(_sum_features, factors)) / data.target.total
-    squares = []
-    for v, columns in enumerate(view_columns(factors.views)):
-        mean = sums[columns]
-        squares.append(float(sums[len(sums) - len(factors.views) + v] - mean @ mean))
-        if squares[-1] <= (100 * data.shape[-1] * _EPS) ** 2:
-            raise UninformativeDataError(
-                f"All matrices of view {v}, X[:, {v}], are the same: it tells nothing. Leave it out."
-            )
-    usual = sum(squares) / len(squares)
-    return tuple(sqrt(usual / square) if isfinite(usual / square) else 1.0 for square in squares)
-
-
 def _sum_features(factors: Views, X: np.ndarray, target: Target) -> np.ndarray:
     """Weighted sums of the tangent vectors and, last, of the squares of their lengths in each view."""
     identities = map_views(lambda W: np.eye(len(W), dtype=W.dtype), factors)
@@ -170,14 +159,9 @@ def _sum_features(factors: Views, X: np.ndarray, target: Target) -> np.ndarray:
     return target.weight @ np.column_stack([features, *squares])
 
 
-def _of(function: Callable[[np.ndarray], np.ndarray], total: Total) -> Total:
-    """Sum over functions of matrices instead of the matrices X."""
-    return lambda f: total(lambda X, target: f(function(X), target))
-
-
-def _through(factor: np.ndarray, total: Total) -> Total:
-    """Sum over the matrices ``W X W'``."""
-    return _of(partial(congruence, factor), total)
+def _of(function: Callable[[np.ndarray], np.ndarray], of_all: Callable[..., Any]) -> Callable[..., Any]:
+    """An average, or a total, over functions of matrices instead of the matrices X."""
+    return lambda f: of_all(lambda X, *target: f(function(X), *target))
 
 
 def common_range(average: Average, floor: float | None = None) -> np.ndarray:

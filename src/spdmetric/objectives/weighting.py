@@ -85,8 +85,8 @@ def discriminant_weighting(
     mean = (w @ vectors) / w.sum()
     rows = center(vectors, mean, w[:, None])  # (n, p)
     if rows.shape[0] < rows.shape[1]:
-        gram = GramRidge.from_products(rows @ rows.T, target, rows.shape[1], per_class, learned=learned)
-        return weigh_directions(gram, gram.errors(target), rows)
+        gram = GramRidge.from_rows(rows, rows @ rows.T, target, per_class, learned)
+        return weigh_directions(gram, gram.errors(target))
     Y = rows_of(target)
     moments = Moments(float(w.sum()), mean, np.zeros(Y.shape[1]), rows.T @ Y, rows.T @ rows)
     ridge = FeatureRidge.from_moments(moments, Y.T @ Y, per_class, learned)
@@ -115,13 +115,10 @@ class FeatureRidge(NamedTuple):
     ) -> FeatureRidge:
         """From the moments of all vectors, and of the targets B; see `ClassTarget.per_class`."""
         values, basis = np.linalg.eigh(np.asarray(moments.C))
-        values, inner, p = np.maximum(values, 0.0), basis.T @ moments.A, len(basis)
-        penalties, usual = _PENALTIES[_PENALTIES >= _LEAST_OF_FEATURES] * _largest(values), None
-        if per_class is not None:
-            weight = moments.weight
-            penalties = _class_penalties(values, penalties, inner, squares, weight, per_class, p)
-            penalties, usual = (penalties[[_USUAL]], None) if learned else (penalties, _USUAL)
-        return cls(values, basis, inner, squares, moments.weight, penalties, usual)
+        values, inner, weight = np.maximum(values, 0.0), basis.T @ moments.A, moments.weight
+        grid = _PENALTIES[_PENALTIES >= _LEAST_OF_FEATURES]
+        tried = _penalties(grid, values, inner, squares, weight, len(basis), per_class, learned)
+        return cls(values, basis, inner, squares, weight, *tried)
 
     def errors(self, rows: np.ndarray, target: Target) -> Errors:
         """Errors of a chunk: rows are its centered vectors, times the roots of their weights."""
@@ -146,8 +143,8 @@ class FeatureRidge(NamedTuple):
         products = products * (square > _LEAST_EXPLAINED * total)
         return Errors(np.array([square]), products[None], total, np.zeros(1), 0)
 
-    def fit(self, penalty: float, rows: np.ndarray | None) -> Fit:
-        """Coefficients at a penalty; the rows are not needed any more."""
+    def fit(self, penalty: float) -> Fit:
+        """Coefficients at a penalty."""
         scaled = self.inner / (self.values + penalty)[:, None]
         explained = scaled.T @ self.inner
         return self.basis @ scaled, explained, self.squares - explained
@@ -163,26 +160,24 @@ class GramRidge(NamedTuple):
     values: np.ndarray  # e, (n - 1,)
     basis: np.ndarray  # (n, n - 1)
     inner: np.ndarray  # basis' times the targets, (n - 1, c)
+    rows: np.ndarray  # (n, p)
     penalties: np.ndarray  # to try
     usual: int | None = None  # as above
 
     @classmethod
-    def from_products(
-        cls, K: np.ndarray, target: Target, p: int, per_class: float | None, *, learned: bool = False
+    def from_rows(
+        cls, rows: np.ndarray, K: np.ndarray, target: Target, per_class: float | None, learned: bool
     ) -> GramRidge:
-        """From the inner products of rows as in `FeatureRidge.errors`, (n, n), each of length p."""
+        """From rows as in `FeatureRidge.errors` and their inner products, (n, n)."""
         root = np.sqrt(target.weight / target.weight.sum())
         apart = 2 * np.trace(K) + np.finfo(float).tiny
         values, basis = np.linalg.eigh(K + apart * np.outer(root, root))
         values, basis = values[:-1], basis[:, :-1]
         floor = len(K) * _EPS * max(values[-1], 0.0) if values.size else 0.0
         values, inner = np.where(values > floor, values, 0.0), basis.T @ rows_of(target)
-        penalties, usual = _PENALTIES * _largest(values), None
-        if per_class is not None:
-            along, weight = np.sqrt(values)[:, None] * inner, float(target.weight.sum())
-            penalties = _class_penalties(values, penalties, along, inner.T @ inner, weight, per_class, p)
-            penalties, usual = (penalties[[_USUAL]], None) if learned else (penalties, _USUAL)
-        return cls(values, basis, inner, penalties, usual)
+        along, squares, weight = np.sqrt(values)[:, None] * inner, inner.T @ inner, float(target.weight.sum())
+        tried = _penalties(_PENALTIES, values, along, squares, weight, rows.shape[1], per_class, learned)
+        return cls(values, basis, inner, rows, *tried)
 
     def errors(self, target: Target) -> Errors:
         left = self.penalties / (self.values[:, None] + self.penalties)  # (n - 1, n_penalties)
@@ -191,43 +186,43 @@ class GramRidge(NamedTuple):
         judged = target.judged
         return _errors(left_out[judged], rows_of(target)[judged], self.usual)
 
-    def fit(self, penalty: float, rows: np.ndarray | None) -> Fit:
+    def fit(self, penalty: float) -> Fit:
         """Coefficients at a penalty, in the space that the rows span."""
-        assert rows is not None
         scaled = self.inner / (self.values + penalty)[:, None]
         explained = (self.inner * self.values[:, None]).T @ scaled
-        return ((self.basis @ scaled).T @ rows).T, explained, penalty * self.inner.T @ scaled
+        return ((self.basis @ scaled).T @ self.rows).T, explained, penalty * self.inner.T @ scaled
 
 
-def _class_penalties(
+def _penalties(
+    grid: np.ndarray,
     values: np.ndarray,
-    bounds: np.ndarray,
     along: np.ndarray,
     squares: np.ndarray,
     weight: float,
-    n: float,
     p: int,
-) -> np.ndarray:
-    """Penalties about that of [Ledoit2004]_, which brings S, the covariance in a class, closest to truth.
+    per_class: float | None,
+    learned: bool,
+) -> tuple[np.ndarray, int | None]:
+    """Penalties to try, and the usual one among them: without classes a grid, and none.
 
-    In units of the mean eigenvalue: what noise adds to the squared norm of S over what the covariance differs
-    by from a multiple of the identity.  ``along`` is ``U' sum w_i Phi_i' Y_i``.
+    Of classes they are about that of [Ledoit2004]_, which brings S, the covariance in a class, closest to
+    truth. In units of the mean eigenvalue: what noise adds to the squared norm of S over what the covariance
+    differs by from a multiple of the identity.  ``along`` is ``U' sum w_i Phi_i' Y_i``.
     """
+    bounds = grid * (float(values[-1]) if values.size and values[-1] * _PENALTIES[0] > _TINY else 1.0)
+    if per_class is None:
+        return bounds, None
     between = along @ _inverse_root(squares)  # (p, c - 1), a root of the scatter of the class means
     taken = np.sum(between**2, axis=1)
     trace = float(values.sum() - taken.sum()) / weight
-    if trace * weight <= len(values) * _EPS * values.sum():
-        return _FACTORS * bounds[len(bounds) // 2]
-    square = float(values @ values - 2 * values @ taken + np.sum((between.T @ between) ** 2)) / weight**2
-    noise = (trace**2 + square) / n  # in S of a class; all classes together have less of it
-    distinct = square - trace**2 / p - noise / np.count_nonzero(np.diag(squares))
-    penalty = weight * trace / p * noise / distinct if distinct > 0 else np.inf
-    return np.clip(_FACTORS * penalty, bounds[0], bounds[-1])
-
-
-def _largest(values: np.ndarray) -> float:
-    """The unit of penalties; 1 where all vectors are the same."""
-    return float(values[-1]) if values.size and values[-1] * _PENALTIES[0] > _TINY else 1.0
+    penalty = bounds[len(bounds) // 2]
+    if trace * weight > len(values) * _EPS * values.sum():
+        square = float(values @ values - 2 * values @ taken + np.sum((between.T @ between) ** 2)) / weight**2
+        noise = (trace**2 + square) / per_class  # in S of a class; all classes together have less of it
+        distinct = square - trace**2 / p - noise / np.count_nonzero(np.diag(squares))
+        penalty = weight * trace / p * noise / distinct if distinct > 0 else np.inf
+    penalties = np.clip(_FACTORS * penalty, bounds[0], bounds[-1])
+    return (penalties[[_USUAL]], None) if learned else (penalties, _USUAL)
 
 
 def _products(left: np.ndarray, scales: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -248,9 +243,7 @@ def _errors(left_out: np.ndarray, targets: np.ndarray, usual: int | None) -> Err
 # -- From the regression to the weighting -------------------------------------
 
 
-def weigh_directions(
-    ridge: FeatureRidge | GramRidge, errors: Errors, rows: np.ndarray | None = None
-) -> Weighting:
+def weigh_directions(ridge: FeatureRidge | GramRidge, errors: Errors) -> Weighting:
     """Choose the penalty of the least error, the usual one if that is not clearly worse; scale the scores."""
     judged, usual = errors.total > 0, ridge.usual
     k = int(np.argmin(errors.squares)) if judged else len(errors.squares) // 2
@@ -260,9 +253,8 @@ def weigh_directions(
         better = np.flatnonzero(gain > _CLEARLY * noise)
         k = min([usual, *better], key=lambda k: errors.squares[k])
     penalty = float(ridge.penalties[k])
-    fit = ridge.fit(penalty, rows)
     score = 1.0 - float(errors.squares[k]) / errors.total if judged else 0.0
-    return Weighting(_directions(fit, errors.products[k]), penalty, score)
+    return Weighting(_directions(ridge.fit(penalty), errors.products[k]), penalty, score)
 
 
 def _directions(fit: Fit, left_out: np.ndarray) -> np.ndarray:
@@ -279,16 +271,17 @@ def _directions(fit: Fit, left_out: np.ndarray) -> np.ndarray:
         contrasts = np.linalg.qr(root)[0]
         errors = contrasts.T @ left_out @ contrasts
         shrunk = errors / np.trace(errors) * len(errors) + np.eye(len(errors))
-        return _signed(coefficients @ (contrasts @ _inverse_root(shrunk)))
-    share, theta = share[known][::-1], root @ theta[:, known][:, ::-1]  # what is explained best comes first
-    rest = np.einsum("ij,ik,kj->j", theta, unexplained, theta)
-    return _signed(coefficients @ (theta / np.sqrt(share * np.maximum(rest, _LEAST_UNEXPLAINED))))
-
-
-def _signed(directions: np.ndarray) -> np.ndarray:
-    """Columns, each with its largest entry positive: the sign hangs neither on LAPACK nor on class names."""
-    largest = np.abs(directions).argmax(axis=0)
-    return np.where(np.take_along_axis(directions, largest[None], axis=0) < 0, -1.0, 1.0) * directions
+        directions = coefficients @ (contrasts @ _inverse_root(shrunk))
+    else:
+        share, theta = (
+            share[known][::-1],
+            root @ theta[:, known][:, ::-1],
+        )  # what is explained best comes first
+        rest = np.einsum("ij,ik,kj->j", theta, unexplained, theta)
+        directions = coefficients @ (theta / np.sqrt(share * np.maximum(rest, _LEAST_UNEXPLAINED)))
+    # The largest entry of each is positive: the sign hangs neither on LAPACK nor on class names.
+    largest = np.take_along_axis(directions, np.abs(directions).argmax(axis=0)[None], axis=0)
+    return np.where(largest < 0, -1.0, 1.0) * directions
 
 
 def _inverse_root(S: np.ndarray) -> np.ndarray:
