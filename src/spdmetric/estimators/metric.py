@@ -39,6 +39,7 @@ from spdmetric.objectives.data import (
     is_stored,
     leave_out_stored,
     row_chunks,
+    stored_shape,
 )
 from spdmetric.objectives.gaussian import MOST, GaussianEvaluation, GaussianMisalignment
 from spdmetric.objectives.start import Start, ViewStarts, find_start
@@ -425,8 +426,7 @@ def check_data(
         X, labels, weights = arrays.align_columns(X, y, sample_weight)
         X, client = arrays.leave_out(X, weights), cluster.current_client()
     elif is_stored(X):
-        validation.check_stack(X, "X", views=True)
-        rows = row_chunks(X.shape)
+        rows = row_chunks(stored_shape(X))
         X = leave_out_stored(X, weights)
     if sample_domain is not None:
         X, domains = recenter_domains(X, sample_domain, sample_weight, mean=metric._mean_name, map=map)

@@ -33,6 +33,7 @@ from spdmetric.validation import (
     check_chunk,
     check_classes,
     check_labels,
+    check_stack,
     check_weights,
     class_scale,
     is_regression,
@@ -350,6 +351,12 @@ def is_stored(X: Array) -> bool:
         return isinstance(X, np.memmap)
     has_all = all(hasattr(X, name) for name in ("shape", "dtype", "__getitem__"))
     return has_all and not is_array_api_obj(X) and not hasattr(X, "iloc") and not issparse(X)
+
+
+def stored_shape(X: Array) -> tuple[int, ...]:
+    """Shape of a stack that is about to be read, or why it is no stack."""
+    check_stack(X, "X", views=True)
+    return tuple(X.shape)
 
 
 def row_chunks(shape: tuple[int, ...], size: int | None = None) -> list[slice]:

@@ -104,8 +104,7 @@ def find_start(
         raise ValueError(f"{spell('rank', rank)} is more than the size of the matrices, {d} x {d}.")
     average, total = data.average, data.total
     if view is not None:
-        v, size = view
-        average, total = (_of(lambda X: take_view(X, v, size), of_all) for of_all in (average, total))
+        average, total = (partial(over_view, of_all, *view) for of_all in (average, total))
     elif len(data.shape) == 4:
         return _find_view_starts(data, init, rank)
     if not isinstance(init, str):
@@ -149,6 +148,11 @@ def _find_view_starts(data: Data, init: str | Array, rank: int | None) -> ViewSt
         own = own if isinstance(own, str) else own[:k, :k]
         starts.append(find_start(data, own, None if rank is None else min(rank, k), view=(v, k)))
     return ViewStarts(tuple(starts), (1.0,) * V).rescaled(data, (start.factor[:rank] for start in starts))
+
+
+def over_view(of_all: Callable[..., Any], v: int, size: int, f: Callable[..., Any]) -> Any:
+    """An average or a total of a function of one view."""
+    return of_all(lambda X, *target: f(take_view(X, v, size), *target))
 
 
 def _sum_features(factors: Views, X: np.ndarray, target: Target) -> np.ndarray:
