@@ -175,10 +175,6 @@ def common_range(average: Average, floor: float | None = None) -> np.ndarray:
     return vectors[:, values > floor * values[-1]]
 
 
-# The mean variance, times this, is added to the variance within the classes in every direction.
-_SHRINKAGE = 1.0
-
-
 def class_directions(total: Total, d: int, contrasts: Callable[[np.ndarray], list[np.ndarray]]) -> np.ndarray:
     """Orthogonal matrix whose first rows span the directions that tell most of the targets.
 
@@ -207,7 +203,8 @@ def class_directions(total: Total, d: int, contrasts: Callable[[np.ndarray], lis
 
     within = total(about)
     least = _EPS * sums[-1, 0].real + np.finfo(float).tiny  # of matrices that are all the same
-    within = within + _SHRINKAGE * (np.trace(within).real + least) / d * np.eye(d)
+    # The mean variance is added to that in every direction.
+    within = within + (np.trace(within).real + least) / d * np.eye(d)
     ratios, found = zip(*(eigh(mean @ mean, within) for mean in contrasts(means)), strict=True)
     order = np.argsort(-np.stack(ratios, axis=1)[::-1], axis=1, kind="stable")  # (d, c), for each round
     best_first = np.take_along_axis(np.stack(found, axis=2)[:, ::-1], order[None], axis=2)

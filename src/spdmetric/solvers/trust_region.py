@@ -64,7 +64,6 @@ class TrustRegion:
 
     delta: float  # the length of a step up to which the model is trusted
     memory: int = 50
-    _count: int = 0
     _scales: list[float] = field(default_factory=list)  # of curvature, one of each pair
     _lowest: np.ndarray | None = None  # the step to where the model is lowest, once it is known
 
@@ -98,7 +97,7 @@ class TrustRegion:
     def learn(self, before: Iterate, after: Iterate) -> None:
         self._lowest = None
         if before.active != after.active:
-            self._count = 0
+            self._scales = []
             return
         self._precondition = after.here.point.preconditioner(after.here.curvature_estimate)
         step = after.tangent(after.here.point.S - before.here.point.S).ravel()
@@ -115,18 +114,15 @@ class TrustRegion:
             self._remember(step, change, float(np.vdot(change, unknown)) / inner)
 
     def _remember(self, step: np.ndarray, change: np.ndarray, scale: float) -> None:
-        if self._count == 0:
-            self._memory = min(self.memory, max(20, 1_000_000 // step.size))  # 16 MB, if that is 20 pairs
-            self._pairs = np.empty((2, self._memory, step.size))  # steps, changes
-            self._inner = np.empty((self._memory, self._memory))  # steps by changes
-            self._scales = []
-        if self._count == self._memory:  # forget the oldest
+        most = min(self.memory, max(20, 1_000_000 // step.size))  # 16 MB, if that is 20 pairs
+        if not self._scales:
+            self._pairs = np.empty((2, most, step.size))  # steps, changes
+            self._inner = np.empty((most, most))  # steps by changes
+        elif len(self._scales) == most:  # forget the oldest
             self._pairs[:, :-1] = self._pairs[:, 1:]
             self._inner[:-1, :-1] = self._inner[1:, 1:]
             del self._scales[0]
-            self._count -= 1
-        k = self._count
-        self._count = k + 1
+        k = len(self._scales)
         self._pairs[:, k] = step, change
         self._inner[: k + 1, k] = self._pairs[0, : k + 1] @ change
         self._inner[k, :k] = self._pairs[1, :k] @ step
@@ -148,7 +144,7 @@ class TrustRegion:
 
     def _minimizer(self, iterate: Iterate) -> np.ndarray | None:
         """Where the model is lowest: minus the inverse BFGS matrix times the gradient; None if unknown."""
-        m, shape = self._count, iterate.gradient.shape
+        m, shape = len(self._scales), iterate.gradient.shape
         if m == 0:
             return None
         (steps, changes), inner = self._pairs[:, :m], self._inner[:m, :m]
