@@ -6,8 +6,6 @@ import json
 import os
 import pickle
 import re
-import subprocess
-import sys
 import warnings
 import zipfile
 from io import BytesIO
@@ -22,6 +20,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 
 import spdmetric
+from python_process import run_python
 from random_matrices import labeled, spd
 from spdmetric import CommonRange, LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV, Shrinkage
 from spdmetric.comparison.folds import steps_of
@@ -164,7 +163,7 @@ def test_every_method_predicts_the_same_in_a_fresh_process(rng, tmp_path):
             expected[name]["adapted"] = model.adapt(own, y[:6]).predict_proba(new)
     for name, array in (("X", new), ("own", own), ("labels", y[:6])):
         np.save(tmp_path / f"{name}.npy", array)
-    subprocess.run([sys.executable, "-c", ELSEWHERE, str(tmp_path)], check=True, timeout=300)
+    run_python(ELSEWHERE, tmp_path)
     said = pickle.loads((tmp_path / "said.pkl").read_bytes())
     assert set(said) == set(METHODS)
     assert [name for name in METHODS if not same(said[name], expected[name])] == []
