@@ -26,7 +26,7 @@ def saved(folder, X, name="X.npy"):
 
 
 class Sliceable:
-    """What HDF5 and Zarr arrays have in common: a weighting, a dtype, slices."""
+    """What HDF5 and Zarr arrays have in common: a shape, a dtype, slices."""
 
     def __init__(self, X):
         self._X, self.shape, self.dtype = X, X.shape, X.dtype
