@@ -1,7 +1,5 @@
 """The compiled eigensolver on matrices themselves; the package has it inside its passes only."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from spdmetric.linalg.compiled.cache import kernel

@@ -1,13 +1,11 @@
 """Profiles of hypothesis, figures that tests record, and the fixtures that all tests share."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 
 from hypothesis import settings
 
-from fixtures import batches_of, chunks_of, data_folder, rng  # noqa: F401
+from fixtures import batches_of, chunks_of, data_folder, numpy_only, page, rng  # noqa: F401
 
 settings.register_profile("ci", max_examples=25, deadline=None, derandomize=True)
 settings.register_profile("nightly", max_examples=1000, deadline=None)

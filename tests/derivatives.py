@@ -1,7 +1,5 @@
 """Objectives of either kernel, and how their derivatives and invariances are checked."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

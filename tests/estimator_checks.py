@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import get_tags
@@ -48,8 +48,10 @@ ESTIMATORS: dict[str, BaseEstimator] = {
     "FilterBankCovariances": FilterBankCovariances(),
 }
 
-Check = Callable[[BaseEstimator], None]
+Check = Callable[[BaseEstimator, np.ndarray, np.ndarray], None]  # of an estimator, matrices and labels
 ADAPTED: dict[str, Check] = {}  # by the name of scikit-learn's check
+OF_LABELS: set[Check] = set()  # for estimators that take labels and weights
+OF_CLASSES: set[Check] = set()  # for those whose labels name classes
 
 AS_IT_IS = (
     "check_estimator_cloneable",
@@ -74,31 +76,26 @@ CANNOT = {
     "check_class_weight_balanced_linear_classifier": "no linear classifier on the entries of X",
 }
 
-# What is asked of classes, and does not concern a regressor.
-OF_CLASSES = (
-    *("labels_that_are_none_are_named", "a_column_of_labels_is_taken_with_a_warning", "labels_of_many_kinds"),
-    *("one_class_is_refused", "a_continuous_target_is_refused", "class_weights_are_sample_weights"),
-)
-
-# Checks of labels and weights, for estimators that take them.
-OF_LABELS = {
-    *("one_matrix_is_refused", "y_is_needed", "labels_that_are_none_are_named", "labels_of_many_kinds"),
-    *("a_column_of_labels_is_taken_with_a_warning", "one_class_is_refused"),
-    *("something_is_learned", "a_continuous_target_is_refused", "class_weights_are_sample_weights"),
-    *("weights_of_many_kinds", "weights_that_are_none_are_refused", "a_weight_of_two_is_twice"),
-}
-
 METHODS = ("transform", "predict", "predict_proba", "decision_function")
 
 
-def check(*names: str) -> Callable[[Check], Check]:
-    """Register a check under the names of scikit-learn's that it stands for."""
+def check(*names: str, of: set[Check] | None = None) -> Callable[[Check], Check]:
+    """Register a check under the names of scikit-learn's that it stands for, and for what it is."""
 
     def register(function: Check) -> Check:
         ADAPTED.update(dict.fromkeys(names, function))
+        if of is not None:
+            of.add(function)
         return function
 
     return register
+
+
+def concerns(check: Check, estimator: BaseEstimator) -> bool:
+    """Whether what a check asks is there: labels, or labels of classes."""
+    if not get_tags(estimator).target_tags.required:
+        return check not in OF_LABELS | OF_CLASSES
+    return check not in OF_CLASSES or not is_regressor(estimator)
 
 
 def names_of(estimator: BaseEstimator) -> set[str]:
@@ -149,11 +146,10 @@ class NotAnArray:
     "check_dont_overwrite_parameters",
     "check_estimators_fit_returns_self",
 )
-def fit_keeps_parameters_and_returns_self(estimator):
+def fit_keeps_parameters_and_returns_self(estimator, X, y):
     if "init" in estimator.get_params():
         estimator.set_params(init=np.eye(3))
     before = dict(estimator.get_params(deep=False))
-    X, y = data()
     assert estimator.fit(X, y) is estimator
     np.testing.assert_array_equal(X, data()[0])
     np.testing.assert_array_equal(y, data()[1])
@@ -165,8 +161,7 @@ def fit_keeps_parameters_and_returns_self(estimator):
 
 
 @check("check_dict_unchanged")
-def asking_changes_nothing(estimator):
-    X, y = data()
+def asking_changes_nothing(estimator, X, y):
     estimator.fit(X, y)
     before = dict(vars(estimator))
     outputs(estimator, X)
@@ -175,15 +170,14 @@ def asking_changes_nothing(estimator):
 
 
 @check("check_fit_score_takes_y")
-def methods_take_y_second(estimator):
+def methods_take_y_second(estimator, X, y):
     for name in ("fit", "score", "partial_fit", "fit_transform"):
         if hasattr(estimator, name):
             assert list(inspect.signature(getattr(estimator, name)).parameters)[1] == "y"
 
 
 @check("check_fit_idempotent")
-def fit_twice_is_fit_once(estimator):
-    X, y = data()
+def fit_twice_is_fit_once(estimator, X, y):
     expected = outputs(clone(estimator).fit(X, y), X)
     estimator.fit(*data(d=4))
     for _ in range(2):
@@ -191,8 +185,7 @@ def fit_twice_is_fit_once(estimator):
 
 
 @check("check_estimators_unfitted", "check_transformers_unfitted", "check_fit_check_is_fitted")
-def unfitted_says_so(estimator):
-    X, y = data()
+def unfitted_says_so(estimator, X, y):
     for name in METHODS:
         if hasattr(type(estimator), name):
             with pytest.raises(NotFittedError, match="not fitted yet"):
@@ -203,8 +196,7 @@ def unfitted_says_so(estimator):
 
 
 @check("check_n_features_in", "check_n_features_in_after_fitting")
-def the_size_of_matrices_is_kept(estimator):
-    X, y = data()
+def the_size_of_matrices_is_kept(estimator, X, y):
     assert not hasattr(estimator, "n_features_in_")
     assert estimator.fit(X, y).n_features_in_ == 3
     name = type(estimator).__name__
@@ -214,9 +206,8 @@ def the_size_of_matrices_is_kept(estimator):
 
 
 @check("check_estimators_partial_fit_n_features")
-def batches_have_one_size(estimator):
+def batches_have_one_size(estimator, X, y):
     if hasattr(estimator, "partial_fit"):
-        X, y = data()
         estimator.partial_fit(X, y, classes=[0, 1])
         with pytest.raises(ValueError, match="X has 4 x 4 matrices"):
             estimator.partial_fit(*data(d=4))
@@ -224,21 +215,19 @@ def batches_have_one_size(estimator):
 
 
 @check("check_transformer_n_iter", "check_non_transformer_estimators_n_iter")
-def iterations_are_counted(estimator):
+def iterations_are_counted(estimator, X, y):
     if "max_iter" in estimator.get_params():
-        assert estimator.fit(*data()).n_iter_ == int(estimator.n_iter_) >= 0
+        assert estimator.fit(X, y).n_iter_ == int(estimator.n_iter_) >= 0
 
 
 @check("check_estimators_pickle")
-def a_pickle_is_the_same(estimator):
-    X, y = data()
+def a_pickle_is_the_same(estimator, X, y):
     estimator.fit(X, y)
     same(outputs(estimator, X), outputs(pickle.loads(pickle.dumps(estimator)), X))
 
 
 @check("check_pipeline_consistency")
-def in_a_pipeline_it_is_the_same(estimator):
-    X, y = data()
+def in_a_pipeline_it_is_the_same(estimator, X, y):
     pipe = make_pipeline(clone(estimator)).fit(X, y)
     same(outputs(estimator.fit(X, y), X), outputs(pipe, X))
 
@@ -247,8 +236,7 @@ def in_a_pipeline_it_is_the_same(estimator):
 
 
 @check("check_estimators_dtypes")
-def all_kinds_of_numbers(estimator):
-    X, y = data()
+def all_kinds_of_numbers(estimator, X, y):
     whole = np.round(100 * X + 300 * np.eye(3))
     whole = (whole + whole.transpose(0, 2, 1)) // 2
     expected = outputs(clone(estimator).fit(whole, y), whole)
@@ -258,8 +246,7 @@ def all_kinds_of_numbers(estimator):
 
 
 @check("check_transformer_preserve_dtypes")
-def float32_stays_float32(estimator):
-    X, y = data()
+def float32_stays_float32(estimator, X, y):
     for dtype in (
         get_tags(estimator).transformer_tags.preserves_dtype if hasattr(estimator, "transform") else ()
     ):
@@ -268,8 +255,7 @@ def float32_stays_float32(estimator):
 
 
 @check("check_dtype_object")
-def objects_that_are_numbers(estimator):
-    X, y = data()
+def objects_that_are_numbers(estimator, X, y):
     expected = outputs(clone(estimator).fit(X, y), X)
     odd = X.astype(object)
     same(expected, outputs(estimator.fit(odd, y), odd))
@@ -280,9 +266,8 @@ def objects_that_are_numbers(estimator):
 
 
 @check("check_complex_data")
-def hermitian_matrices_are_taken(estimator):
+def hermitian_matrices_are_taken(estimator, X, y):
     """In both precisions, however they lie in memory; signals are real."""
-    X, y = data()
     H = X + 0.1j * (np.triu(X, 1) - np.tril(X, -1))
     if isinstance(estimator, FilterBankCovariances):
         with pytest.raises(ValueError, match="complex data not supported"):
@@ -302,8 +287,7 @@ def hermitian_matrices_are_taken(estimator):
 
 
 @check("check_estimators_nan_inf")
-def numbers_that_are_none_are_named(estimator):
-    X, y = data()
+def numbers_that_are_none_are_named(estimator, X, y):
     calls = [lambda X: clone(estimator).fit(X, y), *uses(clone(estimator).fit(X, y)).values()]
     if hasattr(estimator, "partial_fit"):
         calls.append(lambda X: clone(estimator).partial_fit(X, y, classes=[0, 1]))
@@ -316,8 +300,7 @@ def numbers_that_are_none_are_named(estimator):
 
 
 @check("check_estimators_empty_data_messages")
-def no_matrices_and_matrices_of_no_size(estimator):
-    X, y = data()
+def no_matrices_and_matrices_of_no_size(estimator, X, y):
     with pytest.raises(ValueError, match=r"0 sample\(s\)"):
         clone(estimator).fit(X[:0], y[:0])
     with pytest.raises(ValueError, match="is empty"):
@@ -325,8 +308,7 @@ def no_matrices_and_matrices_of_no_size(estimator):
 
 
 @check("check_estimator_sparse_tag", "check_estimator_sparse_array", "check_estimator_sparse_matrix")
-def sparse_is_refused(estimator):
-    X, y = data()
+def sparse_is_refused(estimator, X, y):
     assert not get_tags(estimator).input_tags.sparse
     sparse = [scipy.sparse.csr_matrix(x) for x in X]
     stacks = (sparse, [scipy.sparse.csr_array(x) for x in X], sparse[0], scipy.sparse.coo_array(X[0]))
@@ -336,8 +318,7 @@ def sparse_is_refused(estimator):
 
 
 @check("check_readonly_memmap_input", "check_f_contiguous_array_estimator")
-def memory_in_any_order(estimator):
-    X, y = data()
+def memory_in_any_order(estimator, X, y):
     expected = outputs(clone(estimator).fit(X, y), X)
     frozen = X.copy()
     frozen.setflags(write=False)
@@ -346,16 +327,14 @@ def memory_in_any_order(estimator):
 
 
 @check("check_transformer_data_not_an_array", "check_classifier_data_not_an_array")
-def what_numpy_can_read(estimator):
-    X, y = data()
+def what_numpy_can_read(estimator, X, y):
     expected = outputs(clone(estimator).fit(X, y), X)
     for stack, labels in ((X.tolist(), y.tolist()), (list(X), tuple(y)), (NotAnArray(X), NotAnArray(y))):
         same(expected, outputs(clone(estimator).fit(stack, labels), stack))
 
 
 @check("check_fit1d", "check_fit2d_predict1d")
-def one_matrix_is_no_stack(estimator):
-    X, y = data()
+def one_matrix_is_no_stack(estimator, X, y):
     for stack in (X[0], X[0, 0], X[None, None]):
         with pytest.raises(ValueError, match=r"Expected X of shape \(n_"):
             clone(estimator).fit(stack, y)
@@ -365,16 +344,14 @@ def one_matrix_is_no_stack(estimator):
             use(X[0])
 
 
-@check("check_fit2d_1sample")
-def one_matrix_is_refused(estimator):
-    X, y = data()
+@check("check_fit2d_1sample", of=OF_LABELS)
+def one_matrix_is_refused(estimator, X, y):
     with pytest.raises(ValueError, match=r"1 class|1 sample|y is constant"):
         estimator.fit(X[:1], y[:1])
 
 
 @check("check_fit2d_1feature")
-def matrices_of_one_entry(estimator):
-    X, y = data()
+def matrices_of_one_entry(estimator, X, y):
     X = X[:, :1, :1]
     if estimator.get_params().get("rank") == 2:
         with pytest.raises(ValueError, match="rank=2 is more than the size"):
@@ -387,16 +364,14 @@ def matrices_of_one_entry(estimator):
 
 
 @check("check_positive_only_tag_during_fit")
-def negative_entries_are_welcome(estimator):
-    X, y = data()
+def negative_entries_are_welcome(estimator, X, y):
     assert X.min() < 0
     assert not get_tags(estimator).input_tags.positive_only
     estimator.fit(X, y)
 
 
 @check("check_methods_subset_invariance", "check_methods_sample_order_invariance")
-def each_matrix_is_on_its_own(estimator):
-    X, y = data()
+def each_matrix_is_on_its_own(estimator, X, y):
     whole = outputs(estimator.fit(X, y), X)
     pieces = [outputs(estimator, X[k : k + 3]) for k in range(0, 24, 3)]
     order = np.random.default_rng(1).permutation(24)
@@ -412,9 +387,8 @@ def each_matrix_is_on_its_own(estimator):
 
 
 @check("check_transformer_general")
-def fit_transform_is_both(estimator):
+def fit_transform_is_both(estimator, X, y):
     if hasattr(estimator, "transform"):
-        X, y = data()
         together, apart = clone(estimator).fit_transform(X, y), clone(estimator).fit(X, y).transform(X)
         np.testing.assert_array_equal(together, apart)
 
@@ -422,15 +396,14 @@ def fit_transform_is_both(estimator):
 # -- Labels ----------------------------------------------------------------------------
 
 
-@check("check_requires_y_none")
-def y_is_needed(estimator):
+@check("check_requires_y_none", of=OF_LABELS)
+def y_is_needed(estimator, X, y):
     with pytest.raises(ValueError, match="requires y to be passed, but the target y is None"):
-        estimator.fit(data()[0], None)
+        estimator.fit(X, None)
 
 
-@check("check_supervised_y_no_nan")
-def labels_that_are_none_are_named(estimator):
-    X, y = data()
+@check("check_supervised_y_no_nan", of=OF_CLASSES)
+def labels_that_are_none_are_named(estimator, X, y):
     words = np.array(["a", "b"], dtype=object)[y]
     hostile = {"nan": np.nan, "inf": np.inf, "None": None, "NaT": pd.NaT, "<NA>": pd.NA}
     for shown, bad in hostile.items():
@@ -449,9 +422,8 @@ def labels_that_are_none_are_named(estimator):
             clone(estimator).fit(X, spoiled)
 
 
-@check("check_supervised_y_2d")
-def a_column_of_labels_is_taken_with_a_warning(estimator):
-    X, y = data()
+@check("check_supervised_y_2d", of=OF_CLASSES)
+def a_column_of_labels_is_taken_with_a_warning(estimator, X, y):
     expected = outputs(clone(estimator).fit(X, y), X)
     for column in (y[:, None], pd.DataFrame({"label": y})):
         with pytest.warns(DataConversionWarning, match="1d array was expected"):
@@ -460,19 +432,17 @@ def a_column_of_labels_is_taken_with_a_warning(estimator):
         clone(estimator).fit(X, np.eye(2)[y])
 
 
-@check("check_classifiers_one_label", "check_classifiers_one_label_sample_weights")
-def one_class_is_refused(estimator):
+@check("check_classifiers_one_label", "check_classifiers_one_label_sample_weights", of=OF_CLASSES)
+def one_class_is_refused(estimator, X, y):
     """Also one that counts alone."""
-    X, y = data()
     with pytest.raises(ValueError, match="y has 1 class, 0: expected at least two"):
         estimator.fit(X, 0 * y)
     with pytest.raises(ValueError, match="zero for all matrices of class 1"):
         estimator.fit(X, y, sample_weight=(y == 0).astype(float))
 
 
-@check("check_classifiers_classes")
-def labels_of_many_kinds(estimator):
-    X, y = data()
+@check("check_classifiers_classes", of=OF_CLASSES)
+def labels_of_many_kinds(estimator, X, y):
     expected = outputs(clone(estimator).fit(X, y), X)
     words = np.array(["left", "right"])
     kinds = (words, words.astype(object), np.array([-1, 7]), np.array([False, True]), np.array([1.0, 2.0]))
@@ -485,8 +455,8 @@ def labels_of_many_kinds(estimator):
         same({name: expected[name] for name in found}, found)
 
 
-@check("check_classifiers_train")
-def something_is_learned(estimator):
+@check("check_classifiers_train", of=OF_LABELS)
+def something_is_learned(estimator, X, y):
     X, y = data(n=40)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         clone(estimator).fit(X, y[:-1])
@@ -498,8 +468,7 @@ def something_is_learned(estimator):
 
 
 @check("check_decision_proba_consistency")
-def decisions_and_probabilities_agree(estimator):
-    X, y = data()
+def decisions_and_probabilities_agree(estimator, X, y):
     found = outputs(estimator.fit(X, y), X)
     if {"decision_function", "predict_proba"} <= found.keys():
         np.testing.assert_allclose(found["predict_proba"].sum(axis=1), 1)
@@ -508,18 +477,16 @@ def decisions_and_probabilities_agree(estimator):
         np.testing.assert_array_equal(found["decision_function"] > 0, found["predict"] == 1)
 
 
-@check("check_classifiers_regression_target")
-def a_continuous_target_is_refused(estimator):
+@check("check_classifiers_regression_target", of=OF_CLASSES)
+def a_continuous_target_is_refused(estimator, X, y):
     """By classifiers, and by metrics that are told that y names classes."""
-    X, y = data()
     set_nested(estimator, "task", "classification")
     with pytest.raises(ValueError, match="Unknown label type: continuous"):
         estimator.fit(X, y + np.random.default_rng(0).uniform(size=24))
 
 
-@check("check_class_weight_classifiers")
-def class_weights_are_sample_weights(estimator):
-    X, y = data()
+@check("check_class_weight_classifiers", of=OF_CLASSES)
+def class_weights_are_sample_weights(estimator, X, y):
     by_class = clone(estimator)
     set_nested(by_class, "class_weight", {0: 4.0, 1: 1.0})
     by_class.fit(X, y)
@@ -530,11 +497,13 @@ def class_weights_are_sample_weights(estimator):
 # -- Weights ---------------------------------------------------------------------------
 
 
-@check("check_sample_weights_pandas_series", "check_sample_weights_list")
-@check("check_sample_weights_not_an_array", "check_sample_weights_not_overwritten")
-def weights_of_many_kinds(estimator):
+@check(
+    *("check_sample_weights_pandas_series", "check_sample_weights_list"),
+    *("check_sample_weights_not_an_array", "check_sample_weights_not_overwritten"),
+    of=OF_LABELS,
+)
+def weights_of_many_kinds(estimator, X, y):
     """Taken, and left as they are."""
-    X, y = data()
     w = np.arange(1, 25)
     expected = outputs(clone(estimator).fit(X, y, sample_weight=w.astype(float)), X)
     for weight in (w, w.tolist(), pd.Series(w), NotAnArray(w), w.astype(np.float32), w.astype(object)):
@@ -542,9 +511,8 @@ def weights_of_many_kinds(estimator):
     np.testing.assert_array_equal(w, np.arange(1, 25))
 
 
-@check("check_sample_weights_shape", "check_all_zero_sample_weights_error")
-def weights_that_are_none_are_refused(estimator):
-    X, y = data()
+@check("check_sample_weights_shape", "check_all_zero_sample_weights_error", of=OF_LABELS)
+def weights_that_are_none_are_refused(estimator, X, y):
     bad = {
         "sample_weight.shape": (np.ones(23), np.ones((24, 2)), np.ones((24, 1))),
         "zero for every matrix": (np.zeros(24),),
@@ -562,10 +530,9 @@ def weights_that_are_none_are_refused(estimator):
         clone(estimator).fit(X, y, sample_weight=[1.0] * 5 + [None] * 19)
 
 
-@check("check_sample_weight_equivalence_on_dense_data")
-def a_weight_of_two_is_twice(estimator):
+@check("check_sample_weight_equivalence_on_dense_data", of=OF_LABELS)
+def a_weight_of_two_is_twice(estimator, X, y):
     """Without a choice: in cross-validation, repeated matrices are in other folds."""
-    X, y = data()
     w = np.arange(24) % 3  # 0, 1, 2
     candidates = {"radii": (2,), "ranks": (None,)}
     estimator.set_params(**{k: v for k, v in candidates.items() if k in estimator.get_params()})

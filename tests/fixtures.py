@@ -22,6 +22,24 @@ def data_folder() -> Path:
     return Path(folder)
 
 
+@pytest.fixture(scope="module")
+def numpy_only():
+    """For problems so small that they do not repay loading the compiled kernels."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPDMETRIC_COMPILED", "0")
+        yield
+
+
+@pytest.fixture(scope="session")
+def page(tmp_path_factory):
+    """The page of a comparison of a few methods, made once for all who look at it."""
+    from comparison_data import FEW, write_page
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPDMETRIC_COMPILED", "0")
+        return write_page(tmp_path_factory.mktemp("comparison"), "--methods", FEW)
+
+
 @pytest.fixture
 def chunks_of(monkeypatch):
     """Give chunks another size than the default, which depends on that of the matrices alone."""

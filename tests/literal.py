@@ -5,8 +5,6 @@ alignment is divided by the norm of the target too; the gradient of h_ij is the
 appendix's, with D log instead of D Q_i.
 """
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -1,12 +1,9 @@
 """Carrying a learned metric to a new session."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from sklearn.exceptions import NotFittedError
 
-from random_matrices import labeled, rotation, spd
+from random_matrices import labeled, rotation
 from spdmetric import LogEuclideanMetric
 from spdmetric.geometry import distance_riemann, mean_riemann
 from spdmetric.linalg.symmetric import congruence, invsqrtm, sqrtm
@@ -38,13 +35,3 @@ def test_a_stream_ends_near_the_whole_session(rng):
     before = float(distance_riemann(metric.reference_, whole.reference_))
     assert float(distance_riemann(stream.reference_, whole.reference_)) < 0.05 * before
     np.testing.assert_allclose(stream.adapt(new).reference_, whole.reference_, rtol=1e-9)
-
-
-def test_what_cannot_be_adapted(rng):
-    X, y = labeled(rng, 20, 3)
-    with pytest.raises(NotFittedError):
-        LogEuclideanMetric().partial_adapt(X)
-    with pytest.raises(ValueError, match=r"'riemann' and init='median' only; .* init='identity'"):
-        LogEuclideanMetric(1.0, init="identity").fit(X, y).adapt(X)
-    with pytest.raises(ValueError, match="X has 4 x 4 matrices"):
-        LogEuclideanMetric(1.0).fit(X, y).adapt(spd(rng, 5, 4))

@@ -1,7 +1,5 @@
 """The objective and its derivatives: the paper transcribed, Taylor slopes, invariances."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

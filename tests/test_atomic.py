@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import threading
 
 import numpy as np
 import pytest
 
 import spdmetric
+from python_process import run_python
 from random_matrices import labeled
 from spdmetric.cli import main
 from spdmetric.cli.options import make_folder
@@ -73,8 +72,7 @@ def test_a_full_disk_says_so(tmp_path):
 def test_what_stdout_is_connected_to_is_written_through():
     """The resolved name of a pipe, /proc/1/fd/pipe:[2], is that of no file."""
     code = "from spdmetric.io.atomic import write_atomically; write_atomically('/dev/stdout', 'through')"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, "through"), done.stderr
+    assert run_python(code).stdout == "through"
 
 
 def test_a_link_to_itself_and_a_folder_are_refused_and_left(tmp_path):

@@ -1,45 +1,21 @@
 """The benchmark runs, keeps what it finds and names what is missing; no time is asserted."""
 
-from __future__ import annotations
-
 import json
 import os
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from benchmarks import count_functions, count_lines, picture, processes, run, sessions, store, table
+from benchmarks import task as tasks
+from benchmarks.cases import Case, all_cases, default, evaluate, fit, neighbors, search, session
+from benchmarks.data import covariances, toy, whitened
+from benchmarks.outcomes import Outcome, Setting, lead, share
+from benchmarks.peers import load_peer, peers_of
 from spdmetric.geometry import mean_riemann
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))  # benchmarks are no part of the package
-
-from benchmarks import (  # noqa: E402
-    count_functions,
-    count_lines,
-    picture,
-    processes,
-    run,
-    sessions,
-    store,
-    table,
-)
-from benchmarks import task as tasks  # noqa: E402
-from benchmarks.cases import (  # noqa: E402
-    Case,
-    all_cases,
-    default,
-    evaluate,
-    fit,
-    neighbors,
-    search,
-    session,
-)
-from benchmarks.data import covariances, toy, whitened  # noqa: E402
-from benchmarks.outcomes import Outcome, Setting, lead, share  # noqa: E402
-from benchmarks.peers import load_peer, peers_of  # noqa: E402
-
 TINY = Setting(quick=True, rounds=1, patience=0.0, draws=1, seconds=20.0, evaluations=300)
 
 pytestmark = pytest.mark.filterwarnings(
@@ -56,9 +32,6 @@ def fit_record():
     return run.run_case(case, TINY)
 
 
-# -- keys ---------------------------------------------------------------------
-
-
 def test_keys_are_distinct_and_every_group_is_there():
     keys = [case.key for case in all_cases()]
     assert len(keys) == len(set(keys))
@@ -68,9 +41,6 @@ def test_keys_are_distinct_and_every_group_is_there():
         **dict.fromkeys(("evaluate", "iterate", "fit", "knn", "pairwise", "cv", "growth"), "kernel"),
         **dict.fromkeys(("mean", "tolerance"), "result"),  # the last of mean counts passes
     }
-
-
-# -- cases ----------------------------------------------------------------------
 
 
 def test_fit_case(fit_record):
@@ -123,9 +93,6 @@ def test_a_session_times_itself(tmp_path):
             assert all(seconds > 0 for seconds in work(X, codes))
 
 
-# -- grading --------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "name", ["ours", "slsqp", "trust_constr", "projected_gradient", "pymanopt_cg", "pymanopt_tr"]
 )
@@ -140,9 +107,6 @@ def test_peers_arrive(name):
     assert trace.best >= trace.alignment[0]
 
 
-# -- data, counts, changes ------------------------------------------------------
-
-
 def test_functions_of_the_package_are_counted():
     X, _ = count_functions.labeled()
     found = count_functions.functions_of(lambda: [mean_riemann(X) for _ in range(2)])
@@ -155,9 +119,6 @@ def test_lines_of_code_are_counted():
         '"""Module."""\n\nN = 1\n\n\nclass A:\n    """One.\n\n    Two.\n    """\n    # why\n    x = "text"\n'
     )
     assert count_lines.count(source) == {"lines": 12, "code": 3, "classes": 1, "constants": 1}
-
-
-# -- keeping ----------------------------------------------------------------------
 
 
 def case_of(key, result):
@@ -186,9 +147,6 @@ def test_results_are_kept_case_by_case_and_merged(tmp_path):
     assert [p.name for p in out.parent.iterdir()] == ["results.json"]
 
 
-# -- showing ----------------------------------------------------------------------
-
-
 def test_table_and_picture(tmp_path, fit_record):
     failed = {"kind": "user", **store.record_without("failed", "ValueError: no", TINY, store.Span())}
     outcome = store.record_of(Outcome([share("eigh", 1e-3, 2e-3, most=1.0)]), TINY, store.Span())
@@ -201,9 +159,8 @@ def test_table_and_picture(tmp_path, fit_record):
     assert (tmp_path / "results.png").stat().st_size > 1000
 
 
-@pytest.mark.parametrize("name", ["docs/speed.md"])
-def test_documents_show_the_stored_results(name):
-    document = (ROOT / name).read_text()
+def test_the_page_of_speed_shows_the_stored_results():
+    document = (ROOT / "docs" / "speed.md").read_text()
     assert table.with_tables(document, store.load(run.DEFAULT_OUT)) == document, (
         "run: python benchmarks/run.py --into docs/speed.md"
     )

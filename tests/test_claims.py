@@ -1,12 +1,12 @@
 """Every number of README and home page has its file and its command in docs/claims.md."""
 
-from __future__ import annotations
-
 import importlib
 import re
 from pathlib import Path
 
 import pytest
+
+from test_docs import PRINTING
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -28,7 +28,7 @@ def test_the_readme_is_short():
     assert len(README.read_text().splitlines()) <= 100
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "docs" / "start.md"], ids=lambda path: path.name)
+@pytest.mark.parametrize("page", PRINTING, ids=lambda path: path.name)
 def test_the_code_of_a_page_prints_what_it_says(page, monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "docs" / "_ext"))
     monkeypatch.setenv("MPLBACKEND", "agg")

@@ -1,7 +1,5 @@
 """The classifier: a chosen metric, a chosen head, calibrated probabilities."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -23,12 +21,6 @@ from spdmetric.objectives.data import ClassTarget
 @pytest.fixture(scope="module")
 def toy():
     return make_toy(n_train=60, n_test=200, d=6, random_state=5001)
-
-
-@pytest.fixture(scope="module")
-def fitted(toy):
-    X, y, _, _ = toy
-    return LogEuclideanClassifier().fit(X, y)
 
 
 def clusters(rng, n):
@@ -102,10 +94,7 @@ def test_an_absent_class_has_no_probability(rng):
 @pytest.mark.parametrize("k", [1, 4, 11])
 def test_votes_of_neighbors(k, rng):
     Z, codes, weight = rng.standard_normal((30, 2)), rng.integers(0, 3, 30), rng.uniform(0.5, 2, 30)
-    head, new = (
-        fit_head(Z, ClassTarget.from_codes(codes, weight, 3), k),
-        rng.standard_normal((7, 2)),
-    )
+    head, new = (fit_head(Z, ClassTarget.from_codes(codes, weight, 3), k), rng.standard_normal((7, 2)))
     for row, v in zip(np.exp(head.predict(new)), new, strict=True):
         nearest = np.argsort(np.linalg.norm(Z - v, axis=1))[:k]
         votes = np.full(3, 0.5)

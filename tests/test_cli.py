@@ -1,7 +1,5 @@
 """The command line: what it imports, what its help says, how it ends."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import signal
@@ -12,6 +10,7 @@ import warnings
 import numpy as np
 import pytest
 
+from python_process import run_python
 from spdmetric import cli
 
 COMMANDS = ("toy", "fit", "predict", "show", "methods", "compare")
@@ -40,10 +39,8 @@ for line in sys.argv[1:]:
     assert not loaded & {"numpy", "scipy", "sklearn", "tqdm", "jinja2", "matplotlib"}, (line, loaded)
     assert not [name for name in sys.modules if name.startswith("spdmetric.comparison")], line
 """
-    command = [sys.executable, "-c", code, *HELP, *WRONG]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert {f"0 {line}" for line in HELP} | {f"2 {line}" for line in WRONG} <= set(done.stdout.splitlines())
+    said = run_python(code, *HELP, *WRONG).stdout.splitlines()
+    assert {f"0 {line}" for line in HELP} | {f"2 {line}" for line in WRONG} <= set(said)
 
 
 @pytest.mark.parametrize(
@@ -174,12 +171,8 @@ def test_letters_that_the_terminal_does_not_have(tmp_path):
         "predict 漢.skops set -o y.csv",
         "predict 漢.skops set --labels y.csv",
     ]
-    done = subprocess.run(
-        [sys.executable, "-c", ONE_AFTER_ANOTHER, "open", *lines],
-        env=os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONWARNINGS": "ignore"},
-        **{"cwd": tmp_path, "capture_output": True, "text": True, "check": False},
-    )
-    assert done.returncode == 0, done.stderr
+    plain = {"PYTHONIOENCODING": "ascii", "PYTHONWARNINGS": "ignore"}
+    done = run_python(ONE_AFTER_ANOTHER, "open", *lines, cwd=tmp_path, **plain)
     assert "2 classes: right (8), \\u6f22 (8)" in done.stdout
     assert "\\udcff/0\\udcff.npy,right," in (tmp_path / "y.csv").read_text()
     assert done.stderr.startswith("accuracy: ")

@@ -6,6 +6,7 @@ import csv
 import re
 from pathlib import Path
 
+import mne
 import numpy as np
 import pytest
 from scipy.io import savemat
@@ -155,9 +156,8 @@ def test_any_file_is_learned_from_and_labeled(kind, here, capsys):
 
 
 COMPARED = {
-    **{kind: KINDS[kind][1] for kind in ("average reference", "ranks differ", "holes", "folder")},
-    **{kind: KINDS[kind][1] for kind in ("signals", "recordings", "groups")},
-    "imbalanced": ["--class-weight", "balanced", "--scoring", "balanced"],
+    **{kind: KINDS[kind][1] for kind in ("average reference", "ranks differ", "imbalanced", "holes")},
+    **{kind: KINDS[kind][1] for kind in ("folder", "signals", "recordings", "groups")},
     "ranks differ, shrunk": ["--shrink", "0.1"],
 }
 
@@ -295,7 +295,6 @@ def test_code_to_copy_for_signals_and_shrinkage(name, here):
 
 def write_runs(rng, suffix, folder="runs", runs=(1, 2)):
     """Recordings in which the class decides which channel is loud, as MNE exports them."""
-    mne = pytest.importorskip("mne")
     Path(folder).mkdir()
     for run in runs:
         signal = 1e-5 * rng.standard_normal((3, 50 * 100))
@@ -332,7 +331,6 @@ def test_recordings_of_every_format_are_learned_from_and_labeled(suffix, here, c
 
 def test_codes_of_a_stimulus_channel_are_events(rng, tmp_path):
     """Where there are no annotations, as in recordings of MEG and of BioSemi."""
-    mne = pytest.importorskip("mne")
     signal = 1e-5 * rng.standard_normal((3, 1000))
     signal[2] = 0
     signal[2, [100, 500]], signal[2, [300]] = 1, 2
@@ -365,21 +363,14 @@ def test_eeglab_data_are_in_the_same_folder(data, trials, tmp_path):
 # -- sentences ----------------------------------------------------------------------------
 
 
-def one_class(rng):
-    np.savez("data.npz", X=spd(rng, 10, 3), y=np.full(10, "left"))
+def holds(**arrays):
+    """A writer of ten matrices and other arrays."""
+    return lambda rng: np.savez("data.npz", **{"X": spd(rng, 10, 3)} | arrays)
 
 
-def one_alone(rng):
-    np.savez("data.npz", X=spd(rng, 10, 3), y=np.array(["left"] * 9 + ["right"]))
-
-
-def all_alone(rng):
-    np.savez("data.npz", X=spd(rng, 10, 3), y=np.arange(10))
-
-
-def one_group(rng):
-    X, y = labeled(rng, 16, 3)
-    np.savez("data.npz", X=X, y=y, groups=np.full(16, "monday"))
+no_labels, one_class, all_alone = holds(), holds(y=["left"] * 10), holds(y=range(10))
+one_alone, one_group = holds(y=["left"] * 9 + ["right"]), holds(y=[0, 1] * 5, groups=["monday"] * 10)
+still = holds(X=np.ones((6, 3, 50)), y=["left", "right"] * 3)
 
 
 def test_one_group_of_the_file_is_no_group(here, capsys):
@@ -388,21 +379,9 @@ def test_one_group_of_the_file_is_no_group(here, capsys):
     assert "all matrices are in one group, monday: not used" in capsys.readouterr().err
 
 
-def no_labels(rng):
-    np.savez("data.npz", X=spd(rng, 10, 3))
-
-
 def several_subjects(rng):
     X, y = labeled(rng, 8, 3)
     np.savez("data.npz", X1=X, y1=y, X2=X, y2=y)
-
-
-def still(folder):
-    np.savez("data.npz", X=np.ones((6, 3, 50)), y=["left", "right"] * 3)
-
-
-def hermitian(folder):
-    np.savez("data.npz", X=1j * np.ones((6, 3, 3)), y=["left", "right"] * 3)
 
 
 def metric_alone(rng):

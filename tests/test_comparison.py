@@ -16,7 +16,9 @@ from signal import SIG_DFL, SIGINT, SIGKILL
 from signal import signal as set_handler
 from time import sleep
 
+import mne
 import numpy as np
+import pandas
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,21 +41,12 @@ from spdmetric.io.matrices import Matrices
 pytestmark = pytest.mark.usefixtures("numpy_only")
 
 
-@pytest.fixture(scope="module")
-def numpy_only():
-    """Problems this small do not repay loading the compiled kernels."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SPDMETRIC_COMPILED", "0")
-        yield
-
-
 def toy(n=40, d=4, **rest):
     X, y = matrices(n, d)
     return Matrices(X, y, rest.pop("groups", None), "toy")
 
 
-# ---------------------------------------------------------------------------
-# Numbers
+# -- numbers ---------------------------------------------------------------------------
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 4), st.booleans())
@@ -141,8 +134,7 @@ def test_description(rng):
         describe(X, np.arange(12) % 2)
 
 
-# ---------------------------------------------------------------------------
-# Folds
+# -- folds -----------------------------------------------------------------------------
 
 
 def test_every_matrix_is_tested_once_in_each_repeat():
@@ -195,8 +187,7 @@ def test_what_cannot_be_compared_gets_a_sentence(y, groups, message):
         make_plan(data)
 
 
-# ---------------------------------------------------------------------------
-# The journal
+# -- the journal -----------------------------------------------------------------------
 
 
 FAST = ("euclid", "logeuclid-mean", "mdm")
@@ -270,8 +261,7 @@ def test_slow_methods_are_run_where_they_are_named(monkeypatch):
     assert make_plan(toy(), methods=("mdm",)).methods == ("mdm",)
 
 
-# ---------------------------------------------------------------------------
-# What is said, on made-up results whose truth is known
+# -- what is said, on made-up results whose truth is known -----------------------------
 
 
 def made_up(right, *, groups=None, recentered=False, X=None, losses=None, **options):
@@ -532,8 +522,7 @@ def test_the_code_leaves_out_what_was_left_out(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out.endswith(f"\n{labels}\n")
 
 
-# ---------------------------------------------------------------------------
-# The page
+# -- the page --------------------------------------------------------------------------
 
 
 class Outline(HTMLParser):
@@ -560,11 +549,6 @@ class Outline(HTMLParser):
 
     def all(self, tag):
         return [attrs for name, attrs in self.elements if name == tag]
-
-
-@pytest.fixture(scope="module")
-def page(tmp_path_factory, numpy_only):
-    return write_page(tmp_path_factory.mktemp("comparison"), "--methods", FEW)
 
 
 @pytest.fixture
@@ -689,8 +673,7 @@ def test_without_jinja_the_extra_is_named_before_the_work(tmp_path, monkeypatch,
     assert "pip install 'spdmetric[compare]'" in capsys.readouterr().err
 
 
-# ---------------------------------------------------------------------------
-# Groups
+# -- groups ----------------------------------------------------------------------------
 
 
 def sessions(n=60, d=3, seed=0):
@@ -725,17 +708,10 @@ def test_singular_sessions_are_recentered_in_their_range():
     assert np.array_equal(low, full)
 
 
-@pytest.mark.parametrize(
-    ("groups", "recenter", "message"),
-    [
-        (None, True, "expected groups, sessions or subjects"),
-        (np.r_[np.zeros(30), np.ones(29), 2], True, "a group has one matrix, its own mean"),
-    ],
-)
-def test_what_cannot_be_recentered_gets_a_sentence(groups, recenter, message):
-    data = replace(sessions(), groups=groups)
-    with pytest.raises(ValueError, match=message):
-        make_plan(data, recenter=recenter)
+def test_a_group_of_one_matrix_cannot_be_recentered():
+    data = replace(sessions(), groups=np.r_[np.zeros(30), np.ones(29), 2])
+    with pytest.raises(ValueError, match="a group has one matrix, its own mean"):
+        make_plan(data, recenter=True)
 
 
 def test_recentering_is_for_groups_and_can_be_left_out():
@@ -769,8 +745,7 @@ def test_folds_inside_keep_groups_together(monkeypatch):
     assert seen == [None, None]
 
 
-# ---------------------------------------------------------------------------
-# What is kept when a run ends early
+# -- what is kept when a run ends early ------------------------------------------------
 
 
 INTERRUPTED = share_of(20) if NIGHTLY else 1  # runs, each interrupted two or three times
@@ -843,8 +818,7 @@ def test_finished_folds_survive_interruptions_at_any_moment(seed, tmp_path, monk
     assert numbers_in(tmp_path) == found
 
 
-# ---------------------------------------------------------------------------
-# Files, notebooks, models
+# -- files, notebooks, models ----------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -859,7 +833,6 @@ def written(tmp_path_factory, numpy_only):
 
 
 def test_tables_load_in_one_line_and_have_the_numbers_of_the_page(written):
-    pandas = pytest.importorskip("pandas", reason="the tables are read with pandas")
     by_csv = pandas.read_csv(written.parent / "numbers.csv")
     by_json = pandas.read_json(written.parent / "numbers.json", orient="table")
     pandas.testing.assert_frame_equal(by_csv, by_json, check_dtype=False, check_column_type=False)
@@ -953,7 +926,6 @@ def test_singular_matrices_that_no_method_takes_get_the_reason(capsys, tmp_path)
 
 def test_signals_epochs_and_frames_are_compared(rng):
     """By their covariances, with the names of the channels; names with places are drawn as heads."""
-    mne, pandas = pytest.importorskip("mne"), pytest.importorskip("pandas")
     channels, y = ["C3", "Cz", "C4", "Pz", "Fz"], np.arange(40) % 2
     signals = rng.standard_normal((40, 5, 60)) * np.where(y, 1.0, 3.0)[:, None, None]
     options = {"methods": ("logeuclid-kta", "mdm"), "repeats": 1}

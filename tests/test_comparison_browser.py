@@ -1,7 +1,5 @@
 """The page of `spdmetric compare` in a real Chromium: silent, sortable, fit for a phone, readable by all."""
 
-from __future__ import annotations
-
 import csv
 import io
 import shutil
@@ -9,6 +7,9 @@ import subprocess
 from base64 import b64decode
 
 import pytest
+from selenium import webdriver
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
 
 from comparison_data import FEW, HOSTILE_NAMES, write_page
 
@@ -60,15 +61,7 @@ COLUMN = (
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SPDMETRIC_COMPILED", "0")  # so small a problem does not repay loading them
-        return write_page(tmp_path_factory.mktemp("comparison"), "--methods", FEW)
-
-
-@pytest.fixture(scope="module")
 def driver():
-    webdriver = pytest.importorskip("selenium.webdriver", reason="the browser test needs selenium")
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     chromedriver = shutil.which("chromedriver")
     if chromium is None or chromedriver is None:
@@ -117,8 +110,6 @@ def test_loads_without_a_word_in_the_console(browser):
 
 
 def test_tables_sort_by_mouse_and_by_keyboard(browser):
-    from selenium.webdriver.common.keys import Keys
-
     def column(at):
         return browser.execute_script(COLUMN % at)
 
@@ -147,12 +138,12 @@ def test_tables_sort_by_mouse_and_by_keyboard(browser):
 PAPER = 673  # pixels between the margins of a sheet
 
 
-@pytest.mark.parametrize(
-    ("theme", "width"), [("light", 1280), ("dark", 400), ("light", 400), ("print", PAPER)]
-)
-def test_fits_the_screen_and_shows_its_pictures(browser, theme, width):
+@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 400), ("print", PAPER)])
+def test_fits_the_screen_shows_its_pictures_and_can_be_read_by_everyone(browser, theme, width):
     set_theme(browser, theme)
     set_width(browser, width)
+    assert browser.execute_script(CONTRAST) == []
+    assert browser.execute_script(NAMELESS) == []
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     assert browser.execute_script(CLIPPED) == []
     pictures = browser.find_elements("css selector", "figure img")
@@ -188,13 +179,6 @@ def test_columns_have_their_headings_on_every_sheet(browser, tmp_path):
     assert all("Log loss" in sheet for sheet in scored)
 
 
-@pytest.mark.parametrize("theme", ["light", "dark", "print"])
-def test_can_be_read_by_everyone(browser, theme):
-    set_theme(browser, theme)
-    assert browser.execute_script(CONTRAST) == []
-    assert browser.execute_script(NAMELESS) == []
-
-
 def test_the_numbers_to_save_are_those_of_the_table(browser):
     link = browser.find_element("css selector", "a[download='compare.csv']").get_attribute("href")
     rows = list(csv.DictReader(io.StringIO(b64decode(link.partition("base64,")[2]).decode())))
@@ -206,8 +190,6 @@ def test_the_numbers_to_save_are_those_of_the_table(browser):
 
 
 def test_code_can_be_copied(browser):
-    from selenium.webdriver.support.ui import WebDriverWait
-
     browser.execute_script("navigator.clipboard.writeText = async (text) => { window.copied = text; };")
     code = browser.find_element("css selector", "pre[data-copy]")
     button = browser.find_element("css selector", "pre[data-copy] + .tool")
@@ -226,22 +208,15 @@ def test_works_without_script(driver, page):
         driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
 
-@pytest.fixture(scope="module")
-def hostile_page(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SPDMETRIC_COMPILED", "0")
-        folder = tmp_path_factory.mktemp("hostile")
-        return write_page(folder, "--methods", "euclid,logeuclid-mean", names=HOSTILE_NAMES)
-
-
-@pytest.mark.parametrize("width", [1280, 400])
-def test_names_of_any_kind_do_not_break_the_layout(driver, hostile_page, width):
+def test_names_of_any_kind_do_not_break_the_layout(driver, tmp_path, numpy_only):
+    hostile_page = write_page(tmp_path, "--methods", "euclid,logeuclid-mean", names=HOSTILE_NAMES)
     driver.get(hostile_page.as_uri())
-    set_width(driver, width)
-    assert driver.execute_script("return document.documentElement.scrollWidth") <= width
-    assert driver.execute_script("return document.documentElement.scrollHeight") < 25_000
-    tables = "return Math.max(...Array.from(document.querySelectorAll('.confusion'), (t) => t.scrollWidth))"
-    assert driver.execute_script(tables) < 1280
+    for width in (1280, 400):
+        set_width(driver, width)
+        assert driver.execute_script("return document.documentElement.scrollWidth") <= width
+        assert driver.execute_script("return document.documentElement.scrollHeight") < 25_000
+        tables = "document.querySelectorAll('.confusion'), (t) => t.scrollWidth"
+        assert driver.execute_script(f"return Math.max(...Array.from({tables}))") < 1280
     # The script in a name did not run.
     assert driver.title.startswith("Which metric suits")
     assert driver.get_log("browser") == []

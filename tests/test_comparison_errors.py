@@ -1,7 +1,5 @@
 """Errors of a comparison: each rule against its closed form, and its intervals on results of known truth."""
 
-from __future__ import annotations
-
 from itertools import combinations_with_replacement, permutations
 
 import numpy as np

@@ -1,11 +1,6 @@
 """The compiled kernels against the NumPy path, LAPACK, and decimal arithmetic."""
 
-from __future__ import annotations
-
-import os
 import shutil
-import subprocess
-import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -15,20 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import spdmetric
+from compiled_eigh import eigh
+from python_process import run_python
 from random_matrices import labeled, rotation, spd, symmetric
 from spdmetric.geometry import mean_riemann
 from spdmetric.linalg import batch
-from spdmetric.linalg.symmetric import compute_moments, congruence, invsqrtm, unvech, vech
-from spdmetric.manifolds import Ball
-from spdmetric.objectives.data import ClassTarget
-from spectral import LogCongruence
-
-pytest.importorskip("numba")
-from compiled_eigh import eigh
 from spdmetric.linalg.compiled import kernels as compiled_kernels
 from spdmetric.linalg.compiled import sums
 from spdmetric.linalg.compiled.cache import _Cache
 from spdmetric.linalg.compiled.stack import CompiledStack
+from spdmetric.linalg.symmetric import compute_moments, congruence, invsqrtm, unvech, vech
+from spdmetric.manifolds import Ball
+from spdmetric.objectives.data import ClassTarget
+from spectral import LogCongruence
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -53,9 +47,6 @@ def assert_same(ours, theirs, rel=1e-11):
 
 def features_of(m):
     return m * (m + 1) // 2
-
-
-# -- both passes ------------------------------------------------------------------------
 
 
 @given(seeds, st.integers(1, 40), st.integers(1, 40), st.integers(1, 19), st.sampled_from([1e-12, 1.0, 1e12]))
@@ -109,9 +100,6 @@ def test_graded_factors_keep_their_digits(radius, rel, rng):
     np.testing.assert_array_equal(vech(backwards[:, reverse][:, :, reverse]), here.features)
 
 
-# -- moments ------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("gram", [False, True])
 @pytest.mark.parametrize("p", [1, 6, 45, 46])
 @pytest.mark.parametrize("n", [1, 8, 203])
@@ -136,9 +124,6 @@ def test_the_mean_tells_what_is_not_finite(p, bad, rng):
     features[10, p - 1] = bad
     _, mean, *_ = sums.moments(features, rng.standard_normal((11, 2)), np.ones((11, 1)))
     assert np.isfinite(mean).tolist() == [True] * (p - 1) + [False]
-
-
-# -- the eigensolver ----------------------------------------------------------------------
 
 
 def check_spectrum(S):
@@ -192,9 +177,6 @@ def test_features_of_what_is_not_positive_definite_are_not_finite():
     assert (~np.isfinite(features)).any(axis=1).tolist() == [True, True, False]
 
 
-# -- logarithm and h, through diagonal matrices ----------------------------------------------
-
-
 def test_logarithm_to_the_last_digits(rng):
     x = np.concatenate(
         [10 ** rng.uniform(-290, 290, 4000), 1 + rng.uniform(-0.5, 0.5, 4000), 2.0 ** np.arange(-9, 9)]
@@ -215,9 +197,6 @@ def test_h_is_accurate_at_every_gap():
             u = np.log(exact) / 2 if abs(gap) > 1e-3 else np.arctanh((exact - 1) / (exact + 1))
             expected = float(u / np.tanh(u)) if u != 0 else 1.0
             assert h == pytest.approx(expected, rel=1e-14)
-
-
-# -- threads, arrays, refusals ---------------------------------------------------------------
 
 
 def test_arrays_of_all_kinds(rng):
@@ -248,17 +227,8 @@ def test_arrays_of_all_kinds(rng):
         assert len(function.signatures) == 1
 
 
-# -- when it is used ---------------------------------------------------------------------------
-
-
 def run(code, **environment):
-    done = subprocess.run(
-        [sys.executable, "-W", "always", "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, **environment},
-    )
+    done = run_python(code, PYTHONWARNINGS="always", **environment)
     return done.stdout.splitlines(), done.stderr
 
 
@@ -302,9 +272,6 @@ for _ in range(2):
         assert run(code, SPDMETRIC_COMPILED="0") == (out, "")
 
 
-# -- compiled code on disk ------------------------------------------------------------------------
-
-
 @pytest.fixture
 def copied(tmp_path):
     """A copy of the package, whose sources can be changed."""
@@ -326,12 +293,12 @@ print(sum(pack.stats.cache_hits.values()), pack.stats.cache_path)
 def test_an_edit_of_any_source_is_noticed(copied, tmp_path):
     """Of a module, too, whose functions a kernel of another module contains."""
     here = {"PYTHONPATH": str(copied), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    hits = [run(ONE_KERNEL, **here)[0][0].split()[0] for _ in range(2)]
+    said = [run(ONE_KERNEL, **here)[0][0].split() for _ in range(2)]
     with open(copied / "spdmetric/linalg/compiled/eigen.py", "a") as source:
         source.write("# edited\n")
-    hits += [run(ONE_KERNEL, **here)[0][0].split()[0] for _ in range(2)]
-    assert hits == ["0", "1", "0", "1"]
-    assert run(ONE_KERNEL, **here)[0][0].split()[1].startswith(str(tmp_path / "cache"))
+    said += [run(ONE_KERNEL, **here)[0][0].split() for _ in range(2)]
+    assert [hits for hits, _ in said] == ["0", "1", "0", "1"]
+    assert said[0][1].startswith(str(tmp_path / "cache"))
 
 
 @pytest.mark.parametrize("damage", ["garbage", "a folder"])

@@ -1,14 +1,9 @@
 """Same input, same bits: whatever the process did before, however many threads there are."""
 
-from __future__ import annotations
-
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
+from python_process import run_python
 from spdmetric import LogEuclideanMetric
 from spdmetric.datasets import make_toy
 
@@ -29,14 +24,7 @@ def digest(n, d, **options):
 
 
 def run(code, **environment):
-    done = subprocess.run(
-        [sys.executable, "-c", FIT + code],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, **environment},
-    )
-    return done.stdout.split()
+    return run_python(FIT + code, **environment).stdout.split()
 
 
 def test_a_fit_does_not_depend_on_what_the_process_did_before():

@@ -1,14 +1,15 @@
 """Dask: the same result from chunks on workers, and clusters that break."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys
-import time
 from contextlib import nullcontext
 from types import SimpleNamespace
+from unittest.mock import Mock
 
+import dask
+import dask.array as dask_array
+import distributed
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -18,10 +19,6 @@ from random_matrices import labeled
 from spdmetric import LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.distributed.cluster import current_client
 from spdmetric.geometry import distance_riemann
-
-dask = pytest.importorskip("dask", reason="needs Dask: pip install 'spdmetric[dask]'")
-dask_array = pytest.importorskip("dask.array", reason="needs Dask: pip install 'spdmetric[dask]'")
-distributed = pytest.importorskip("distributed", reason="needs Dask: pip install 'spdmetric[dask]'")
 
 pytestmark = [
     # The event loop of a client that lost its scheduler is closed with callbacks pending.
@@ -69,10 +66,9 @@ def same(one, other, apart=1e-6):
 # -- the same result -------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("tol", "apart"), [(1e-6, 1e-3), (1e-10, 1e-6)])
-def test_cluster_agrees_with_memory(data, arrays, client, tol, apart):
-    there = LogEuclideanMetric(1.0, tol=tol).fit(*arrays)
-    same(LogEuclideanMetric(1.0, tol=tol).fit(*data), there, apart)
+def test_cluster_agrees_with_memory(data, arrays, client):
+    there = LogEuclideanMetric(1.0, tol=1e-10).fit(*arrays)
+    same(LogEuclideanMetric(1.0, tol=1e-10).fit(*data), there)
     np.testing.assert_array_equal(there.classes_, [0, 1, 2])
     assert there.n_features_in_ == 3
 
@@ -204,13 +200,10 @@ def test_a_closed_client_is_told_before_work_is_done(arrays, monkeypatch):
             LogEuclideanMetric(1.0).fit(*arrays)
     # Dask still has the scheduler of a client that is no more among its settings.
     monkeypatch.setattr("spdmetric.distributed.cluster.current_client", lambda: None)
-    monkeypatch.setattr("dask.base.get_scheduler", _no_client)
+    gone = RuntimeError("Requested dask.distributed scheduler but no Client active.")
+    monkeypatch.setattr("dask.base.get_scheduler", Mock(side_effect=gone))
     with pytest.raises(ConnectionError, match="its client is gone"):
         LogEuclideanMetric(1.0).fit(*arrays)
-
-
-def _no_client(*args, **options):
-    raise RuntimeError("Requested dask.distributed scheduler but no Client active.")
 
 
 def test_dask_without_distributed(monkeypatch):
@@ -331,11 +324,9 @@ def _loses_what_it_cannot_compute_again(client, data, worker):
 
 
 def _loses_the_scheduler(arrays, scheduler):
-    killed = []
-    action = when(2, lambda: (kill(scheduler), killed.append(time.monotonic())))
+    action = when(2, lambda: kill(scheduler))
     with pytest.raises(ConnectionError, match="Dask scheduler was lost in mid-fit"):
         LogEuclideanMetric(1.0, tol=1e-12, callback=action).fit(*arrays)
-    assert time.monotonic() - killed[0] < 60
 
 
 @pytest.mark.parametrize(("init", "with_client"), [("riemann", True), ("median", False)])
@@ -347,8 +338,9 @@ def test_domains(init, with_client, data, arrays, request):
     session = np.array(["tuesday", "monday", "monday"])[np.arange(len(y)) // 3 % 3]
     X = np.where((session == "monday")[:, None, None], 4 * X, X)
     lazy = dask_array.from_array(X, chunks=(CHUNKS, 3, 3))
-    here = LogEuclideanMetric(2.0, init=init).fit(X, y, sample_domain=session)
-    there = LogEuclideanMetric(2.0, init=init).fit(lazy, arrays[1], sample_domain=session)
+    here = LogEuclideanMetric(2.0, init=init, tol=0.1).fit(X, y, sample_domain=session)
+    there = LogEuclideanMetric(2.0, init=init, tol=0.1).fit(lazy, arrays[1], sample_domain=session)
+    assert there.n_iter_ > 1
     same(here, there)
     np.testing.assert_allclose(there.domain_means_, here.domain_means_, rtol=1e-7)
     vectors = there.transform(lazy, session)

@@ -12,10 +12,12 @@ import shlex
 import textwrap
 from pathlib import Path
 
+import edfio
 import numpy as np
 import pytest
 
 import spdmetric
+from test_layers import modules
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -23,6 +25,7 @@ WRITTEN = {"_build", "api", "gallery", "results"}  # by the build or by commands
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"] + sorted(
     path for path in DOCS.rglob("*.md") if not WRITTEN & set(path.relative_to(DOCS).parts)
 )
+PRINTING = (ROOT / "README.md", DOCS / "index.md", DOCS / "start.md")
 FOLDERS = ("src", "tests", "benchmarks", "reproduction")
 SOURCES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
 NOT_RUN = re.compile(r"# Not run in the tests: .{10,}")
@@ -60,8 +63,8 @@ def runs(block: str) -> bool:
 @pytest.mark.filterwarnings("ignore:Montage name 'standard_1005' is deprecated:FutureWarning")
 # And h5py for a data set without a dtype.
 @pytest.mark.filterwarnings("ignore:Creating a dataset without passing data or dtype is deprecated")
-# The blocks of the README run each alone, in tests/test_front.py.
-@pytest.mark.parametrize("page", [p for p in PAGES if python_blocks(p) and p.name != "README.md"], ids=name)
+# Those of pages that say what their code prints run in tests/test_claims.py.
+@pytest.mark.parametrize("page", [p for p in PAGES if python_blocks(p) and p not in PRINTING], ids=name)
 def test_code_blocks_run_in_order(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")
@@ -77,25 +80,21 @@ def test_code_blocks_run_in_order(page, tmp_path, monkeypatch):
                 pytest.skip(f"{error.name} is missing: pip install 'spdmetric[{extra}]'")
 
 
-def modules() -> list[str]:
-    found = (m.name for m in pkgutil.walk_packages(spdmetric.__path__, "spdmetric."))
-    return [m for m in ("spdmetric", *found) if not m.endswith("__main__") and ">>>" in _source(m)]
+WITH_EXAMPLES = [
+    "spdmetric" if name == "spdmetric" else f"spdmetric.{name}"
+    for name, source in modules().items()
+    if ">>>" in source
+]
 
 
-def _source(module: str) -> str:
-    place = ROOT / "src" / Path(*module.split("."))
-    file = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
-    return file.read_text() if file.is_file() else ""
-
-
-@pytest.mark.parametrize("module", modules())
+@pytest.mark.parametrize("module", WITH_EXAMPLES)
 def test_docstring_examples(module):
     tested = doctest.testmod(importlib.import_module(module))
     assert tested.attempted > 0
     assert tested.failed == 0
 
 
-@pytest.mark.parametrize("module", modules())
+@pytest.mark.parametrize("module", WITH_EXAMPLES)
 def test_examples_use_what_they_import(module):
     for example in doctest.DocTestFinder().find(importlib.import_module(module)):
         tree = ast.parse("".join(part.source for part in example.examples))
@@ -157,7 +156,6 @@ def test_the_first_commands_print_what_the_page_says(tmp_path, monkeypatch, caps
 
 def test_commands_from_recordings_to_a_report_run(data_folder, tmp_path, monkeypatch, capsys):
     """On the 21 channels over the motor cortex, as 64 take three times as long."""
-    edfio = pytest.importorskip("edfio")
     from spdmetric.cli import main
 
     monkeypatch.chdir(tmp_path)
@@ -252,16 +250,10 @@ def test_named_modules_and_functions_exist():
 
 def resolves(dotted: str) -> bool:
     """Whether a dotted name is a module, or an attribute of one."""
-    module, _, rest = dotted.partition(".")
-    value = importlib.import_module(module)
-    for part in filter(None, rest.split(".")):
-        try:
-            value = getattr(value, part)
-        except AttributeError:
-            try:
-                value = importlib.import_module(f"{value.__name__}.{part}")
-            except (ImportError, AttributeError):
-                return False
+    try:
+        pkgutil.resolve_name(dotted)
+    except (ImportError, AttributeError):
+        return False
     return True
 
 

@@ -1,7 +1,5 @@
 """The estimator on odd but good input, and what it learns."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import array_api_strict as strict
@@ -100,6 +98,7 @@ def test_congruence_of_the_data_carries_the_reference_along(rank, rng):
 def test_the_learned_kernel(kernel, rng):
     X, y, X_test, y_test = make_toy(d=4, random_state=0)
     metric = LogEuclideanMetric(3.0, kernel=kernel, tol=1e-3).fit(X, y)
+    assert (metric.gamma_ is None) is (kernel == "linear")
     u, v = metric.transform(X), metric.transform(X_test)
     expected = v @ u.T if kernel == "linear" else rbf_kernel(v, u, gamma=metric.gamma_)
     np.testing.assert_allclose(metric.pairwise_kernel(X_test, X), expected, rtol=1e-10, atol=1e-12)

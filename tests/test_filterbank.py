@@ -1,7 +1,5 @@
 """Covariances of bands and windows: each view is what SciPy and pyRiemann give for it alone."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from shutil import copy
 

@@ -1,7 +1,5 @@
 """Frames of matrices: the matrices of `groupby().corr()`, in any order of rows, or a sentence."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

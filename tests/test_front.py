@@ -1,18 +1,6 @@
-"""What an import costs, what the front matter says, and whether each block of the README runs alone."""
+"""What an import costs."""
 
-from __future__ import annotations
-
-import re
-import subprocess
-import sys
-from pathlib import Path
-
-ROOT = Path(__file__).parents[1]
-
-
-def run(code: str) -> str:
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-
+from python_process import run_python
 
 HEAVY = {"matplotlib", "torch", "dask", "pyriemann", "mne", "moabb", "skimage", "PIL"}
 
@@ -27,7 +15,7 @@ def test_what_is_loaded_and_when():
         "spdmetric.LogEuclideanMetric(1.0).fit(X, y).transform(X)\n"
         "print(*sys.modules)"
     )
-    imported, submodule, fitted = (set(line.split()) for line in run(code).splitlines())
+    imported, submodule, fitted = (set(line.split()) for line in run_python(code).stdout.splitlines())
     assert not imported & {"numpy", "scipy", "sklearn", "numba", *HEAVY}
     assert "numpy" in submodule
     assert not fitted & {"numba", *HEAVY}
@@ -41,14 +29,5 @@ def test_the_estimators_bring_little_beyond_sklearn_neighbors():
         "from spdmetric import LogEuclideanMetric\n"
         "print(len(sys.modules))"
     )
-    neighbors, ours = map(int, run(code).split())
+    neighbors, ours = map(int, run_python(code).stdout.split())
     assert ours <= 1.1 * neighbors
-
-
-def test_every_block_of_the_readme_runs_alone(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MPLBACKEND", "agg")
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
-    assert blocks
-    for block in blocks:
-        exec(compile(block, "README.md", "exec"), {"__name__": "__main__"})

@@ -1,7 +1,5 @@
 """The Gaussian kernel: Eq. (5) with another kernel matrix, the best width, and the estimator with it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -36,9 +34,6 @@ def middle_and_ends(rng, n, d=6):
     L = 0.5 * symmetric(rng, n, d)
     L[:, 0, 0] = 0.3 * L[:, 0, 0] + np.where(y == 0, 0, rng.choice([-1.0, 1.0], n))
     return expm(congruence(rotation(np.random.default_rng(7), d), L)), y
-
-
-# -- the value ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("rows", [4, 2])
@@ -77,9 +72,6 @@ def test_what_float64_cannot_hold_is_no_place_to_go(rng):
     assert here.alignment == -np.inf
 
 
-# -- the width ------------------------------------------------------------------------
-
-
 def family(rng, n=15):
     X, codes = labeled(rng, n, 3, classes=3)
     target = ClassTarget.from_codes(codes, rng.uniform(0.5, 2, n))
@@ -116,9 +108,6 @@ def test_the_best_width_is_the_best(seed):
         assert here[1] >= 0
 
 
-# -- derivatives ------------------------------------------------------------------------
-
-
 BOUNDS = {"widest": (LOG_TAUS[0], 1), "narrowest": (LOG_TAUS[-1], 58)}  # with seeds that lead there
 
 
@@ -140,9 +129,6 @@ def test_gradient_at_the_ends_of_the_bounds(end):
     check_taylor(here, (np.vdot(here.frame_gradient, eta), moved))
 
 
-# -- invariances --------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("gamma", GAMMAS)
 def test_tiles_change_nothing(gamma, rng, monkeypatch):
     X, codes = labeled(rng, 20, 3, classes=3)
@@ -157,9 +143,6 @@ def test_tiles_change_nothing(gamma, rng, monkeypatch):
         assert len(tiled._kernel.family.tiles) > 1
         assert tiled.resolved == whole.resolved
         same(tiled, whole)
-
-
-# -- the estimator --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("solver", ["trust-region", "gradient"])
@@ -179,12 +162,6 @@ def test_fit_improves_alignment_inside_the_ball(gamma, rank, solver, rng):
     )
     assert isinstance(metric.gamma_, float)
     assert gamma is None or metric.gamma_ == pytest.approx(gamma, rel=1e-12)
-
-
-def test_the_linear_kernel_has_no_gamma(rng):
-    X, y = labeled(rng, 20, 3)
-    assert LogEuclideanMetric(1.0).fit(X, y).gamma_ is None
-    assert LogEuclideanMetricCV(radii=(0, 1), ranks=(None,), cv=2).fit(X, y).gamma_ is None
 
 
 def test_it_learns_where_class_means_are_equal(rng):
@@ -219,11 +196,6 @@ def test_cross_validation_passes_the_kernel_on(rng):
         LogEuclideanMetric(kernel="rbf", gamma=0.2, tol=3e-2, max_iter=40), radii=(1,), ranks=(None,), cv=2
     ).fit(X, y)
     assert fixed.gamma_ == pytest.approx(0.2, rel=1e-12)
-    with pytest.raises(ValueError, match="gamma=-1"):
-        LogEuclideanMetricCV(LogEuclideanMetric(kernel="rbf", gamma=-1, tol=3e-2, max_iter=40)).fit(X, y)
-
-
-# -- memory ---------------------------------------------------------------------------------
 
 
 def test_more_matrices_than_pairs_can_be_kept_of_are_refused(rng, monkeypatch):

@@ -4,8 +4,6 @@ What each check says of each kind of input is in `estimator_checks`, the propert
 `test_properties_public`; here is what whole estimators do with them.
 """
 
-from __future__ import annotations
-
 import re
 import warnings
 from pathlib import Path

@@ -13,6 +13,7 @@ import zlib
 from io import StringIO
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 from scipy.io import savemat
@@ -224,7 +225,6 @@ def test_a_long_label_is_not_repeated_for_all(tmp_path, refused):
     "kind", ["external", "external link", "virtual", "cells of external", "soft link", "loop"]
 )
 def test_hdf5_reads_no_other_file(kind, name, tmp_path, refused):
-    pytest.importorskip("h5py")
     spec = {"variables": {name: kind}, "class": "double", "good": name == "y", "user_block": 512}
     path = tmp_path / "a.mat"
     hostile.write_hdf5(spec, path)
@@ -232,7 +232,6 @@ def test_hdf5_reads_no_other_file(kind, name, tmp_path, refused):
 
 
 def test_a_group_is_no_array_and_other_links_do_not_matter(tmp_path):
-    h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "a.mat", "w") as file:
         file["X"] = np.stack([np.eye(3)] * 6)
         file["other"] = h5py.ExternalLink("/nowhere.h5", "/X")
@@ -255,7 +254,6 @@ def test_a_group_is_no_array_and_other_links_do_not_matter(tmp_path):
     ],
 )
 def test_small_hdf5_files_that_make_gigabytes(kind, sentence, tmp_path, refused):
-    pytest.importorskip("h5py")
     spec = {"variables": {"y": kind}, "class": "double", "good": True, "user_block": 512}
     hostile.write_hdf5(spec, tmp_path / "a.mat")
     refused(tmp_path / "a.mat", sentence)
@@ -263,7 +261,6 @@ def test_small_hdf5_files_that_make_gigabytes(kind, sentence, tmp_path, refused)
 
 @pytest.mark.parametrize("kind", ["gzip", "lzf", "checksum", "numbers"])
 def test_good_hdf5_files_are_read(kind, tmp_path):
-    pytest.importorskip("h5py")
     spec = {"variables": {"X": kind}, "class": "double", "good": False, "user_block": 512}
     hostile.write_hdf5(spec, tmp_path / "a.mat")
     assert sorted(read_matrices(tmp_path / "a.mat").X.shape) == [3, 3, 6]
@@ -324,7 +321,6 @@ def test_one_long_label_is_not_repeated_for_all(tmp_path, modest):
 
 @pytest.mark.parametrize(("rate", "window"), [(10**8, (0.0, 2.0)), (100, (0.0, 1e7)), (100, (0.0, 1e300))])
 def test_a_rate_or_a_window_does_not_decide_how_much_is_allocated(rate, window, tmp_path, modest):
-    pytest.importorskip("mne")
     write_gdf(tmp_path / "a.gdf", np.ones((3, 500), int), rate, 0.1, ["C3", "C4", "Cz"], [(100, 769)])
     read_signals(tmp_path / "a.gdf", events="769", window=(0.0, 3 / rate))  # imports take memory too
     with pytest.raises(ValueError, match=r"a\.gdf: window=.* is longer than the signal, 500 samples"):
@@ -332,7 +328,6 @@ def test_a_rate_or_a_window_does_not_decide_how_much_is_allocated(rate, window, 
 
 
 def test_a_short_record_does_not_either(tmp_path, modest):
-    pytest.importorskip("mne")
     write_edf(tmp_path / "a.edf", np.ones((3, 1000)), 100, [(1.0, "T1")])
     content = bytearray((tmp_path / "a.edf").read_bytes())
     content[244:252] = b"0.000001"  # seconds of a record
@@ -342,7 +337,6 @@ def test_a_short_record_does_not_either(tmp_path, modest):
 
 
 def test_overlapping_trials_are_compared_with_the_recording(tmp_path, modest):
-    pytest.importorskip("mne")
     events = [(k % 100, 769) for k in range(4000)]
     write_gdf(tmp_path / "a.gdf", np.ones((4, 10_000), int), 100, 0.1, [*"abcd"], events)
     with pytest.raises(ValueError, match="the trials declares"):

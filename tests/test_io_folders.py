@@ -1,7 +1,5 @@
 """Folders of files with one matrix each: read as they are, or told what is wrong with which file."""
 
-from __future__ import annotations
-
 import os
 
 import numpy as np

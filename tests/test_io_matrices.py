@@ -6,6 +6,7 @@ import io
 import pickle
 import zipfile
 
+import h5py
 import numpy as np
 import pytest
 from scipy.io import savemat
@@ -25,7 +26,6 @@ def X(rng):
 
 def write_hdf5(path, arrays):
     """Write as MATLAB 7.3 does: 512 bytes of its own, axes slowest first, text as numbers."""
-    h5py = pytest.importorskip("h5py", reason="MATLAB 7.3 files need h5py")
     with h5py.File(path, "w", userblock_size=512) as file:
         for name, value in arrays.items():
             value = np.asarray(value)
@@ -134,7 +134,6 @@ def test_matrices_by_their_name(tmp_path, X, suffix):
 
 @pytest.mark.parametrize("labels", [LABELS.astype("S"), LABELS.tolist()], ids=["fixed", "variable"])
 def test_text_of_hdf5_says_where_labels_can_be(tmp_path, X, labels):
-    h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "set.mat", "w") as file:
         file["X"], file["y"] = X, labels
     refused(tmp_path / "set.mat", r"y has the type .*words as MATLAB stores them; .* \.csv file")

@@ -1,10 +1,9 @@
 """Signals: arrays, MNE's epochs, EDF and GDF recordings come back as they were, or get a sentence."""
 
-from __future__ import annotations
-
-import builtins
+import sys
 from pathlib import Path
 
+import mne
 import numpy as np
 import pytest
 from scipy.io import savemat
@@ -123,8 +122,6 @@ def signal(rng):
 
 @pytest.fixture
 def edf(signal, tmp_path):
-    pytest.importorskip("mne")
-    pytest.importorskip("edfio")
     write_edf(tmp_path / "run1.edf", signal, RATE, ANNOTATIONS)
     return tmp_path / "run1.edf"
 
@@ -201,7 +198,6 @@ def test_events_that_are_none(events):
 
 
 def test_gdf(rng, tmp_path):
-    pytest.importorskip("mne")
     digital = rng.integers(-1000, 1000, (3, 500))
     write_gdf(tmp_path / "a.gdf", digital, 100, 0.1, ["C3", "C4", "EOG-left"], [(100, 769), (300, 770)])
     found = read_signals(tmp_path / "a.gdf", events="769=left,770=right", window=(0, 1))
@@ -211,7 +207,6 @@ def test_gdf(rng, tmp_path):
 
 
 def test_real_recordings_give_the_covariances_of_the_protocol(data_folder):
-    pytest.importorskip("mne")
     paths = [data_folder / "eegmmi" / f"S007R{run}.edf" for run in ("04", "08", "12")]
     events = "T1=left_hand,T2=right_hand"
     found = read_signals(paths, events=events, band=(8.0, 30.0), window=(0.5, 2.5))
@@ -222,14 +217,7 @@ def test_real_recordings_give_the_covariances_of_the_protocol(data_folder):
 
 
 def test_without_mne_the_extra_is_named(tmp_path, monkeypatch):
-    real = builtins.__import__
-
-    def absent(name, *rest, **options):
-        if name.partition(".")[0] == "mne":
-            raise ImportError(name)
-        return real(name, *rest, **options)
-
-    monkeypatch.setattr(builtins, "__import__", absent)
+    monkeypatch.setitem(sys.modules, "mne", None)
     for name in ("a.edf", "a.gdf", "a-epo.fif"):
         (tmp_path / name).write_bytes(b"0")
         with pytest.raises(ImportError, match=r"needs MNE: pip install 'spdmetric\[eeg\]'"):
@@ -240,7 +228,6 @@ def test_without_mne_the_extra_is_named(tmp_path, monkeypatch):
 
 
 def write_epochs(path, X, names=("left", "right"), tmin=-0.1, **options):
-    mne = pytest.importorskip("mne")
     codes = np.arange(len(X)) % len(names)
     events = np.c_[1000 * np.arange(len(X)), 0 * codes, codes + 1]
     info = mne.create_info([f"E{k}" for k in range(X.shape[1])], RATE, options.pop("types", "eeg"))
@@ -316,7 +303,6 @@ def test_epochs_in_memory_and_their_metadata(X, tmp_path):
     import pandas as pd
     from pyriemann.estimation import Covariances
 
-    mne = pytest.importorskip("mne")
     epochs = mne.read_epochs(write_epochs(tmp_path / "a-epo.fif", X), verbose="ERROR")
     epochs.metadata = pd.DataFrame({"run": [1, 1, 1, 2, 2, 2], "hand": list("lrlrlr")})
     found = read_signals(epochs, labels="hand", groups="run")

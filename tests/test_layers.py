@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -120,20 +121,11 @@ def violations(sources: dict[str, str]) -> list[str]:
 
 def cycles(graph: dict[str, set[str]]) -> list[str]:
     """Modules that import each other, however long the way round."""
-    done: set[str] = set()
-    found: list[str] = []
-
-    def visit(module: str, path: tuple[str, ...]) -> None:
-        if module in path:
-            found.append("cycle: " + " -> ".join([*path[path.index(module) :], module]))
-        elif module not in done:
-            for target in sorted(graph.get(module, ())):
-                visit(target, (*path, module))
-            done.add(module)
-
-    for module in sorted(graph):
-        visit(module, ())
-    return found
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return ["cycle: " + " -> ".join(error.args[1])]
+    return []
 
 
 def private_imports(sources: dict[str, str]) -> list[str]:

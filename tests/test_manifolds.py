@@ -1,7 +1,5 @@
 """The ball of reference points: distances, coordinates, geodesics."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

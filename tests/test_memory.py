@@ -5,13 +5,12 @@ Each runs in a process of its own, whose memory the system tells; at full size w
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from nightly import NIGHTLY
+from python_process import run_python
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/status").exists(), reason="memory is read as Linux tells it"
@@ -28,10 +27,7 @@ def megabytes(name):  # VmRSS: now; VmHWM: at most so far
 
 
 def run(code: str) -> list[float]:
-    done = subprocess.run([sys.executable, "-c", READ + code], capture_output=True, text=True, check=False,
-                          cwd=Path(__file__).parent)  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
-    return [float(line) for line in done.stdout.split()]
+    return [float(line) for line in run_python(READ + code, cwd=Path(__file__).parent).stdout.split()]
 
 
 def test_a_stream_takes_no_more_memory_the_longer_it_is(record_property):

@@ -6,8 +6,6 @@ import json
 import os
 import pickle
 import re
-import subprocess
-import sys
 import warnings
 import zipfile
 from io import BytesIO
@@ -15,6 +13,7 @@ from io import BytesIO
 import numpy as np
 import pytest
 import skops.io
+from pyriemann.estimation import Covariances
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.naive_bayes import GaussianNB
@@ -22,6 +21,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 
 import spdmetric
+from python_process import run_python
 from random_matrices import labeled, spd
 from spdmetric import CommonRange, LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV, Shrinkage
 from spdmetric.comparison.folds import steps_of
@@ -152,7 +152,6 @@ for path in folder.glob("*.skops"):
 
 def test_every_method_predicts_the_same_in_a_fresh_process(rng, tmp_path):
     """A type that the list lacks is refused by `save`, with its name."""
-    pytest.importorskip("pyriemann")
     X, codes = labeled(rng, 60, 4, classes=3)
     y, new, own = np.array(["left", "right", "Füße"])[codes], spd(rng, 30, 4), X[:6] * 1.1
     expected = {}
@@ -164,7 +163,7 @@ def test_every_method_predicts_the_same_in_a_fresh_process(rng, tmp_path):
             expected[name]["adapted"] = model.adapt(own, y[:6]).predict_proba(new)
     for name, array in (("X", new), ("own", own), ("labels", y[:6])):
         np.save(tmp_path / f"{name}.npy", array)
-    subprocess.run([sys.executable, "-c", ELSEWHERE, str(tmp_path)], check=True, timeout=300)
+    run_python(ELSEWHERE, tmp_path)
     said = pickle.loads((tmp_path / "said.pkl").read_bytes())
     assert set(said) == set(METHODS)
     assert [name for name in METHODS if not same(said[name], expected[name])] == []
@@ -172,7 +171,6 @@ def test_every_method_predicts_the_same_in_a_fresh_process(rng, tmp_path):
 
 
 def test_every_estimator_of_the_package(rng, tmp_path):
-    pytest.importorskip("pyriemann")
     X, y = labeled(rng, 30, 3)
     signals = rng.standard_normal((30, 3, 40)) * (1 + y[:, None, None])
     public = [getattr(spdmetric, name) for name in spdmetric.__all__]
@@ -188,7 +186,6 @@ def test_every_estimator_of_the_package(rng, tmp_path):
 
 def test_every_trusted_type_is_there():
     """A name that no module has any more would be dead weight, and a gap for whoever takes it."""
-    pytest.importorskip("pyriemann")
     for name in TRUSTED:
         module, _, made_of = name.rpartition(".")
         assert isinstance(getattr(__import__(module, fromlist=[made_of]), made_of), type), name
@@ -196,11 +193,10 @@ def test_every_trusted_type_is_there():
 
 @pytest.mark.parametrize("name", ["svm", "csp-lda", "spdmetric"])
 def test_steps_before_a_method_are_kept(name, rng, tmp_path):
-    estimation = pytest.importorskip("pyriemann.estimation")
     signals = rng.standard_normal((40, 5, 60)) * (1 + np.arange(40)[:, None, None] % 2)
     signals -= signals.mean(axis=1, keepdims=True)  # an average reference
     y = np.arange(40) % 2
-    covariances = estimation.Covariances("lwf")
+    covariances = Covariances("lwf")
     X = covariances.transform(signals)
     for step in (CommonRange(), Shrinkage(0.2), Shrinkage("oas", n_samples=60)):
         model = made(name, np.ones((40, 4, 4)), y, covariances, step).fit(signals, y)

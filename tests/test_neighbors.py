@@ -1,7 +1,5 @@
 """Neighbors: pyRiemann's steps, MOABB's pipeline files, scikit-learn's callbacks."""
 
-from __future__ import annotations
-
 import importlib.util
 import shutil
 import sys
@@ -30,9 +28,6 @@ def signals(rng, n=40, channels=4, samples=200):
     return rng.standard_normal((channels, channels)) @ sources, y
 
 
-# -- pyRiemann --------------------------------------------------------------------
-
-
 def two_sessions(rng):
     """The same classes seen through two mixings."""
     X, y = labeled(rng, 80, 4)
@@ -52,15 +47,12 @@ def test_inside_tlclassifier(rng):
     assert np.mean(predicted.astype(int) == y[domains == "second"]) > 0.9
 
 
-# -- MOABB ------------------------------------------------------------------------
-
 NAMES = {"LE-I + 1NN", "LE-mean + 1NN", "LE-learned + 1NN", "LE-rank4 + 1NN", "LE-CV + 1NN", "spdmetric"}
 NAMES |= {"spdmetric transfer", "spdmetric augmented"}
 
 
 def moabb_configs(tmp_path):
     """Parsed from a copy: MOABB leaves a lock beside each file that it reads."""
-    pytest.importorskip("moabb")
     from moabb.pipelines.utils import parse_pipelines_from_directory
 
     copy = shutil.copytree(pipelines_folder(), tmp_path / "pipelines")
@@ -93,9 +85,6 @@ def test_moabb_parses_the_pipeline_files(rng, tmp_path):
     assert steps["LE-learned + 1NN"].radius_ > 5
     assert steps["LE-rank4 + 1NN"].components_.shape == (4, 6)
     assert isinstance(steps["LE-CV + 1NN"], LogEuclideanMetricCV)
-
-
-# -- scikit-learn's callbacks --------------------------------------------------------
 
 
 class Tasks:

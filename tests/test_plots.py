@@ -1,9 +1,9 @@
 """The displays: what they hold is right, they draw where they are told, and say what is missing."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 
+import matplotlib.pyplot as plt
+import mne
 import numpy as np
 import pytest
 from scipy.linalg import subspace_angles
@@ -31,10 +31,7 @@ from spdmetric.plots import (
 )
 from spdmetric.plots.patterns import patterns_of
 
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
-
+plt.switch_backend("Agg")
 RNG = np.random.default_rng(20150206)
 X, Y = labeled(RNG, 24, 4)
 LABELS = np.array(["left", "right"])[Y]
@@ -45,7 +42,6 @@ CHOSEN = LogEuclideanMetricCV(
 
 
 def head(names=("C3", "Cz", "C4", "Fz")):
-    mne = pytest.importorskip("mne")
     info = mne.create_info(list(names), 100.0, "eeg")
     known = mne.channels.get_builtin_montages()  # MNE 1.13 gave the montage its new name
     info.set_montage("colin27_1005" if "colin27_1005" in known else "standard_1005")

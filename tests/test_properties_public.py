@@ -37,7 +37,7 @@ from spdmetric import (
 from spdmetric.estimators import TransferClassifier
 from spdmetric.estimators._selection import check_splits
 from spdmetric.linalg import symmetric as matrices
-from spdmetric.linalg.symmetric import compose, congruence, invsqrtm, vech
+from spdmetric.linalg.symmetric import congruence, invsqrtm, vech
 from spdmetric.objectives.alignment import Misalignment
 from spdmetric.objectives.data import ClassTarget, Data, check_target
 from spdmetric.validation import UninformativeDataError
@@ -75,14 +75,6 @@ def invertible(rng, d):
 
 
 # -- matrices --------------------------------------------------------------------------
-
-
-@prop
-def a_spectrum_composes_to_its_matrix(rng, d):
-    S = symmetric(rng, 3, d)
-    values, vectors = np.linalg.eigh(S)
-    close(compose(values, vectors), S)
-    assert (np.diff(values) >= 0).all()
 
 
 @prop

@@ -1,16 +1,13 @@
 """Data larger than memory: the same numbers from files, chunk by chunk, and what goes wrong there."""
 
-from __future__ import annotations
-
 import os
-import subprocess
-import sys
 import time
 from contextlib import ExitStack
 
 import numpy as np
 import pytest
 
+from python_process import run_python
 from random_matrices import labeled
 from spdmetric import LogEuclideanMetric
 from spdmetric.linalg.threads import map_by_threads
@@ -29,7 +26,7 @@ def saved(folder, X, name="X.npy"):
 
 
 class Sliceable:
-    """What HDF5 and Zarr arrays have in common: a weighting, a dtype, slices."""
+    """What HDF5 and Zarr arrays have in common: a shape, a dtype, slices."""
 
     def __init__(self, X):
         self._X, self.shape, self.dtype = X, X.shape, X.dtype
@@ -211,14 +208,8 @@ def test_memory_does_not_hold_the_matrices(rng, tmp_path):
     X, y = labeled(rng, 40_000, 8)  # 20 MB, some 80 MB decomposed
     saved(tmp_path, X)
     saved(tmp_path, y, "y.npy")
-    run = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", _MEMORY, str(tmp_path / "X.npy"), str(tmp_path / "y.npy")],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"SPDMETRIC_COMPILED": "0"},
-    )
-    assert run.returncode == 0, run.stderr
-    assert float(run.stdout) < 60
+    plain = {"SPDMETRIC_COMPILED": "0", "PYTHONWARNINGS": "ignore"}
+    assert float(run_python(_MEMORY, tmp_path / "X.npy", tmp_path / "y.npy", **plain).stdout) < 60
 
 
 # -- vectors into a file -------------------------------------------------------------

@@ -1,7 +1,5 @@
 """The battery for estimators on 3-D input: what scikit-learn's own checks ask of 2-D ones."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from pathlib import Path
@@ -9,14 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sklearn
-from sklearn.base import BaseEstimator, clone, is_regressor
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier, NeighborhoodComponentsAnalysis
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.utils import get_tags
-from sklearn.utils.estimator_checks import check_estimator
 
 import estimator_checks
 import spdmetric
@@ -40,6 +36,7 @@ MODELS = {
     "chosen": LogEuclideanMetricCV(LogEuclideanMetric(tol=3e-2), radii=(0, 2), ranks=(None, 2), cv=2),
 }
 models = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+both = pytest.mark.parametrize("model", [MODELS["full rank"], MODELS["chosen"]], ids=["metric", "CV"])
 
 
 def inside(model, name):
@@ -52,14 +49,6 @@ def data(rng):
     return labeled(rng, 24, 3, classes=2)
 
 
-# scikit-learn says that it skips most of its checks on 3-D input (its issue 14057): hence this file.
-@pytest.mark.filterwarnings("ignore:Can't test estimator:sklearn.exceptions.SkipTestWarning")
-@models
-def test_sklearns_own_checks(model):
-    """Those that run on 3-D input must pass."""
-    check_estimator(clone(model))
-
-
 @pytest.mark.parametrize("name", estimator_checks.AS_IT_IS)
 @pytest.mark.parametrize("estimator", ESTIMATORS.values(), ids=ESTIMATORS)
 def test_checks_of_sklearn_that_need_no_data(estimator, name):
@@ -68,20 +57,23 @@ def test_checks_of_sklearn_that_need_no_data(estimator, name):
         check(type(estimator).__name__, clone(estimator))
 
 
-@pytest.mark.parametrize("check", dict.fromkeys(estimator_checks.ADAPTED.values()), ids=lambda f: f.__name__)
-@pytest.mark.parametrize("estimator", ESTIMATORS.values(), ids=ESTIMATORS)
+@pytest.mark.parametrize(
+    ("estimator", "check"),
+    [
+        pytest.param(estimator, check, id=f"{name}-{check.__name__}")
+        for name, estimator in ESTIMATORS.items()
+        for check in dict.fromkeys(estimator_checks.ADAPTED.values())
+        if estimator_checks.concerns(check, estimator)
+    ],
+)
 def test_checks_of_sklearn_on_matrices(estimator, check):
-    if check.__name__ in estimator_checks.OF_LABELS and not get_tags(estimator).target_tags.required:
-        return  # it takes neither labels nor weights
-    if check.__name__ in estimator_checks.OF_CLASSES and is_regressor(estimator):
-        return
-    check(clone(estimator))
+    check(clone(estimator), *estimator_checks.data())
 
 
 @pytest.mark.parametrize("name", ["stochastic", "Gaussian", "weighting", "weighting alone"])
 @pytest.mark.parametrize("check", estimator_checks.OF_ANY_METRIC, ids=lambda f: f.__name__)
 def test_checks_of_sklearn_on_other_metrics(name, check):
-    check(clone(MODELS[name]))
+    check(clone(MODELS[name]), *estimator_checks.data())
 
 
 @models
@@ -146,7 +138,7 @@ def test_feature_names_and_pandas(model, data):
     assert list(estimator.get_feature_names_out()) == names
 
 
-@models
+@both
 def test_pipeline_grid_search_and_cross_validation(model, data):
     X, y = data
     pipe = make_pipeline(clone(model), KNeighborsClassifier(1))
@@ -157,7 +149,7 @@ def test_pipeline_grid_search_and_cross_validation(model, data):
     assert search.predict(X).shape == y.shape
 
 
-@models
+@both
 def test_metadata_routing(model, data):
     X, y = data
     w = np.where(np.arange(24) % 3 == 0, 3.0, 1.0)

@@ -1,11 +1,10 @@
 """Solvers end at KKT points of the ball, as good as SciPy's and pymanopt's."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from types import SimpleNamespace
 
 import numpy as np
+import pymanopt
 import pytest
 from scipy.optimize import minimize
 
@@ -52,9 +51,6 @@ def slsqp_from_the_center(d, seed):
     return 1 - slsqp(objective, ball, start.S)
 
 
-# -- quality ----------------------------------------------------------------------
-
-
 @solvers
 @pytest.mark.parametrize("d", [6, 8])
 def test_toy_solutions_are_kkt_points_as_good_as_slsqps(d, solver):
@@ -95,7 +91,6 @@ class Penalized:
 
 @solvers
 def test_interior_optimum_is_pymanopts(solver, rng):
-    pymanopt = pytest.importorskip("pymanopt")
     X, codes = labeled(rng, 30, 4, classes=3)
     G0, weight = mean_riemann(X), 0.05
     objective, ball = Misalignment(Data(X, ClassTarget.from_codes(codes))), Ball(G0, 50.0)
@@ -105,10 +100,10 @@ def test_interior_optimum_is_pymanopts(solver, rng):
     assert solution.residual <= 1e-6
     assert solution.multiplier == 0
     assert 0.1 < np.linalg.norm(solution.point.S) < 50
-    assert solution.value == pytest.approx(_pymanopt_value(pymanopt, objective, G0, weight), abs=1e-8)
+    assert solution.value == pytest.approx(_pymanopt_value(objective, G0, weight), abs=1e-8)
 
 
-def _pymanopt_value(pymanopt, objective, G0, weight):
+def _pymanopt_value(objective, G0, weight):
     """Pymanopt's conjugate gradients on P_d, the penalty through its own formula."""
     manifold = pymanopt.manifolds.SymmetricPositiveDefinite(4)
 
@@ -161,9 +156,6 @@ def test_a_quadratic_with_known_optimum_inside_and_on_the_sphere(solver, rng):
         np.testing.assert_allclose(solution.point.S, expected, atol=1e-7)
 
 
-# -- reporting ----------------------------------------------------------------------
-
-
 @solvers
 def test_history_counts_and_callback_stops(solver):
     objective, ball, start = toy_problem(6, 0)
@@ -205,9 +197,6 @@ def test_a_stationary_start_is_returned(solver, rng):
     solution = SOLVERS[solver](objective, ball, ball.point(np.zeros((1, 1))), tol=1e-6, max_iter=10)
     assert solution.converged
     assert solution.n_iter == 0
-
-
-# -- the secant model ---------------------------------------------------------------
 
 
 def dense_inverse(pairs, P, scale):
@@ -257,9 +246,6 @@ def test_the_secant_step_is_that_of_dense_bfgs(radius, memory, rng):
     assert at_edge
     np.testing.assert_allclose(short, 0.1 * step / np.linalg.norm(step))
     assert short_bend == pytest.approx(np.vdot(short, short) / np.vdot(step, step) * bend)
-
-
-# -- the tolerance means the same everywhere -----------------------------------------
 
 
 @pytest.mark.parametrize("solver", ["trust-region", "gradient"])

@@ -1,7 +1,5 @@
 """Mini-batches: running moments, the stochastic solver, streams."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

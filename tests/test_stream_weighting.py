@@ -3,8 +3,6 @@
 `fit` at radius 0 may take another multiple of the penalty, by errors that a stream does not know.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -49,9 +47,6 @@ def likeness(vectors, one, other):
     vectors = vectors - vectors.mean(axis=0)
     S, T = vectors @ one, vectors @ other
     return np.linalg.norm(S.T @ T) ** 2 / (np.linalg.norm(S.T @ S) * np.linalg.norm(T.T @ T))
-
-
-# -- The point stays -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -108,9 +103,6 @@ def test_the_first_batch_has_the_shape_of_fit(rng, one_penalty):
     assert_allclose(metric.transform(X), whole.transform(X), atol=1e-6)
 
 
-# -- The point moves -------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("rank", [None, 2])
 def test_what_comes_at_once_has_its_shape_where_it_leads(rank, rng):
     X, y = labeled(rng, 200, 4, classes=3)
@@ -137,9 +129,6 @@ def test_a_long_stream_comes_near_the_shape_of_all():
     whole = LogEuclideanMetric(4.0, weighting="discriminant", tol=1e-2).fit(X, y)
     ours, theirs = (abs(np.corrcoef(m.transform(X_test)[:, 0], y_test)[0, 1]) for m in (metric, whole))
     assert ours > theirs - 0.01
-
-
-# -- Classes that come late, and all else that a stream must bear ----------------------
 
 
 def test_no_shape_before_there_are_two_classes(one_penalty, rng):

@@ -1,7 +1,5 @@
 """Tensors: learning runs on NumPy, everything else where the tensor lives; the same numbers."""
 
-from __future__ import annotations
-
 import array_api_strict as strict
 import numpy as np
 import pytest

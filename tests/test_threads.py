@@ -1,11 +1,6 @@
 """Threads: what is changed in the process is restored, and an interrupted process ends."""
 
-from __future__ import annotations
-
-import signal
-import subprocess
 import sys
-import textwrap
 import threading
 
 import numpy as np
@@ -13,6 +8,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from nightly import NIGHTLY, share_of
+from python_process import run_python
 from spdmetric import LogEuclideanClassifier
 from spdmetric.datasets import make_toy
 from spdmetric.linalg.threads import map_by_threads, threads
@@ -78,6 +74,7 @@ INTERRUPTED = """
     from spdmetric.datasets import make_toy
     from spdmetric.objectives import data
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the background ignores it
     data.default_chunk_size = lambda d: 8  # many chunks
     X, y, *_ = make_toy(n_train=200, n_test=2, d=6, random_state=0)
     def fit():
@@ -122,17 +119,7 @@ INTERRUPTED = """
 def test_interrupted_fits_leave_no_lock(seed, record_property):
     """Nightly 2,000 interruptions at random moments; the process goes on each time, and ends."""
     number = share_of(500) if NIGHTLY else 30
-    signal_default = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.default_int_handler)}
-    ran = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(INTERRUPTED), str(seed), str(number)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        **signal_default,
-    )
-    assert ran.returncode == 0, ran.stderr[-2000:]
-    ended, interrupted = map(int, ran.stdout.split())
+    ended, interrupted = map(int, run_python(INTERRUPTED, seed, number).stdout.split())
     assert interrupted > number // 3
     if NIGHTLY:
         record_property("interruptions", number)

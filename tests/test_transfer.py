@@ -1,9 +1,8 @@
 """MOABB's cross-subject protocols, and pyRiemann's way to tell domains."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
+from pyriemann.transfer import decode_domains, encode_domains
 
 from random_matrices import labeled
 from spdmetric import LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV
@@ -22,7 +21,6 @@ def signals(rng, n_subjects=3, n=24):
 
 
 def test_carried_to_a_new_subject(rng):
-    pytest.importorskip("pyriemann")
     X, y, who = signals(rng)
     old, first, rest = who < 2, np.flatnonzero(who == 2)[:12], np.flatnonzero(who == 2)[12:]
     model = TransferClassifier(classifier=LogEuclideanClassifier(LogEuclideanMetricCV(radii=(0,))))
@@ -44,7 +42,6 @@ def test_carried_to_a_new_subject(rng):
 @pytest.mark.filterwarnings("ignore:Creating a dataset without passing data or dtype is deprecated")
 def test_in_moabb(tmp_path, monkeypatch):
     """Cross-session, and two cross-subject modes, on data that need no download."""
-    pytest.importorskip("moabb")
     from moabb.datasets.fake import FakeDataset
     from moabb.evaluations import CrossSessionEvaluation, CrossSubjectEvaluation
     from moabb.paradigms import LeftRightImagery
@@ -71,11 +68,10 @@ def test_in_moabb(tmp_path, monkeypatch):
 
 
 def test_domains_of_pyriemann(rng):
-    transfer = pytest.importorskip("pyriemann.transfer")
     X, y = labeled(rng, 40, 3)
     sessions = np.array(["monday", "tuesday"])[np.arange(40) // 20]
-    X, y_encoded = transfer.encode_domains(X, y, sessions)
-    X, labels, domains = transfer.decode_domains(X, y_encoded)
+    X, y_encoded = encode_domains(X, y, sessions)
+    X, labels, domains = decode_domains(X, y_encoded)
     metric = LogEuclideanMetric(1.0).fit(X, labels, sample_domain=domains)
     by_hand = LogEuclideanMetric(1.0).fit(recenter(X, sessions), y)
     vectors = by_hand.transform(recenter(X, sessions))

@@ -1,7 +1,5 @@
 """Every bad stack gets its sentence; every good one comes back as it is."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """Several views: one is what there was, copies are copies, padding is nothing, and the gradient is right."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np
@@ -9,6 +7,8 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 
+import literal
+from random_matrices import labeled, spd, symmetric
 from spdmetric import (
     LogEuclideanClassifier,
     LogEuclideanMetric,
@@ -27,8 +27,6 @@ from spdmetric.io.tables import read_column
 from spdmetric.objectives.alignment import Misalignment
 from spdmetric.objectives.data import ClassTarget, Data
 from spdmetric.objectives.start import find_start
-from tests import literal
-from tests.random_matrices import labeled, spd, symmetric
 
 RADIUS = 3.0
 
@@ -57,9 +55,6 @@ def vary(**others):
 
 KINDS = [*vary(), *vary(solver="gradient")[:2], *vary(solver="stochastic", random_state=0)[:2]]
 KINDS += [LogEuclideanMetric(RADIUS, kernel="rbf"), LogEuclideanMetric(0.0, init="logeuclid")]
-
-
-# -- one view ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("metric", KINDS, ids=repr)
@@ -119,9 +114,6 @@ def test_one_view_gives_the_choice_of_three_axes(estimator, one):
         assert np.array_equal(there.predict_proba(X[:, None]), adapted.predict_proba(X))
 
 
-# -- several -------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("radius", [0.0, 4.0])
 def test_copies_of_a_view_give_distances_times_the_root_of_their_number(radius, one):
     X, y = one
@@ -169,7 +161,7 @@ def test_gradient_is_that_of_the_literal_transcription(one):
 
     def alignment(coordinates):
         G = [
-            np.linalg.inv(W0) @ expm(S) @ np.linalg.inv(W0).T
+            np.linalg.inv(W0) @ literal.expm(S) @ np.linalg.inv(W0).T
             for W0, S in zip(start.factor.views, coordinates, strict=True)
         ]
         K = sum(a**2 * literal.gram(G[v], X[:, v]) for v, a in enumerate(start.scales))
@@ -181,11 +173,6 @@ def test_gradient_is_that_of_the_literal_transcription(one):
     along, t = np.hstack([symmetric(rng, 3) for _ in range(2)]), 1e-4
     ahead, behind = (alignment(point.split(point.S + sign * t * along)) for sign in (1, -1))
     assert np.isclose(-np.vdot(here.gradient, along), (ahead - behind) / (2 * t), rtol=1e-5)
-
-
-def expm(S):
-    values, vectors = np.linalg.eigh(S)
-    return (vectors * np.exp(values)) @ vectors.T
 
 
 @pytest.mark.parametrize("where", ["chunks", "file", "dask"])
@@ -258,9 +245,6 @@ def test_what_a_metric_of_views_gives(metric, several, tmp_path):
         assert PairDistanceDisplay.from_estimator(metric, X, y).figure_ is not None
 
 
-# -- the choice ------------------------------------------------------------------------
-
-
 def test_first_view_alone_is_taken_unless_all_are_clearly_better():
     rng = np.random.default_rng(5)
     X, y = labeled(rng, 60, 3)
@@ -287,9 +271,6 @@ def test_classifier_of_views_is_carried_saved_and_validated(several, tmp_path):
             assert all(one.score(X, y) > 0.5 for one in there)
     scores = cross_val_score(LogEuclideanClassifier(LogEuclideanMetric(0.0)), X, y, cv=2, error_score="raise")
     assert scores.min() > 0.5
-
-
-# -- files, commands, comparison -------------------------------------------------------
 
 
 def test_commands_take_samples_of_several_matrices(several, tmp_path, capsys):
@@ -329,9 +310,6 @@ def test_compare_gives_all_views_to_our_metrics_and_the_first_to_others(several,
     )
     compare(X, y, methods="spdmetric", repeats=1).save(tmp_path / "page.html")
     assert "48 samples of 3 matrices of size 4" in (tmp_path / "page.html").read_text()
-
-
-# -- bad input -------------------------------------------------------------------------
 
 
 def test_names_go_with_samples_and_with_nothing_else(several):

@@ -1,12 +1,10 @@
 """The weighting of a metric: its leave-one-out errors by refitting, its directions by scikit-learn."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from sklearn.base import clone
@@ -175,7 +173,6 @@ def test_a_class_of_one_matrix_is_fitted_and_not_judged():
     assert np.isfinite(shape.directions).all()
 
 
-@settings(deadline=None, max_examples=25)
 @given(seed=st.integers(0, 10_000), scale=st.sampled_from([1e-6, 1.0, 1e6]), n=st.sampled_from([12, 60]))
 def test_scale_of_weights_and_rotation_of_vectors_change_nothing(seed, scale, n):
     vectors, codes, weight, targets = problem(n, 20, 3, seed)
@@ -223,23 +220,17 @@ def test_it_is_the_shape_of_the_plain_vectors(n, d, options, rng):
 
 
 @SIZES
-@pytest.mark.parametrize("stored", [False, True])
-def test_chunks_in_memory_and_in_files(n, d, stored, rng, tmp_path, chunks_of):
+@pytest.mark.parametrize("where", ["memory", "file", "vectors are not kept"])
+def test_chunks_give_what_the_whole_does(n, d, where, rng, tmp_path, chunks_of, monkeypatch):
     X, y = labeled(rng, n, d, classes=3)
     weight = rng.uniform(0.5, 2, n)
     np.save(tmp_path / "X.npy", X)
-    source = np.load(tmp_path / "X.npy", mmap_mode="r") if stored else X
+    source = np.load(tmp_path / "X.npy", mmap_mode="r") if where == "file" else X
     whole = clone(SHAPED).fit(X, y, weight)
     chunks_of(11)
+    if where == "vectors are not kept":
+        monkeypatch.setattr("spdmetric.objectives.data.fits", lambda n, d: False)
     close(clone(SHAPED).fit(source, y, weight), whole, X)
-
-
-def test_chunks_that_are_not_kept(rng, monkeypatch, chunks_of):
-    X, y = labeled(rng, 120, 4, classes=3)
-    whole = clone(SHAPED).fit(X, y)
-    monkeypatch.setattr("spdmetric.objectives.data.fits", lambda n, d: False)
-    chunks_of(11)
-    close(clone(SHAPED).fit(X, y), whole, X)
 
 
 @pytest.mark.parametrize("stored", [False, True])
