@@ -39,7 +39,7 @@ from spdmetric.estimators.metric import (
 )
 from spdmetric.linalg.symmetric import Array
 from spdmetric.linalg.threads import one_thread
-from spdmetric.objectives.data import ClassTarget, Data, is_stored, read
+from spdmetric.objectives.data import Data, is_stored, read
 from spdmetric.objectives.start import Start, ViewStarts
 from spdmetric.validation import COUNT, N_JOBS, RANDOM_STATE, check_value, one_of, optional
 
@@ -241,12 +241,10 @@ class LogEuclideanMetricCV(FittedMetric):
         needed = 1 if ranks is None else None if None in ranks else max(ranks)
         here = read(X, slice(None)) if is_stored(X) else X  # folds are in memory
         data, classes, domains = check_data(metric, here, y, sample_weight, sample_domain, rank=needed)
-        other, use, holds = "ridge", "centroid", "labels"
-        if classes is None:
-            other, use, holds = "centroid", "ridge", "regression targets"
-        if self.head == other:
-            raise ValueError(f"head={other!r} is not for y that holds {holds}: use head={use!r}.")
-        weighted = data.weighted
+        weighted, by_head = data.weighted, self.head in ("centroid", "ridge")
+        use, holds = ("ridge", "regression targets") if classes is None else ("centroid", "labels")
+        if by_head and self.head != use:
+            raise ValueError(f"head={self.head!r} is not for y that holds {holds}: use head={use!r}.")
         if classes is not None:
             check_class_sizes(classes, weighted.target.counts)
         if groups is not None:
@@ -255,8 +253,19 @@ class LogEuclideanMetricCV(FittedMetric):
             groups = groups_of_domains(sample_domain, sample_weight)
         seed = self.random_state if isinstance(self.random_state, Integral) else draw_seed(self.random_state)
         folds = selection.make_folds(self.cv, data, classes, groups, int(seed))
-        data = weighted
-        numbers = self._find_numbers(data, min(len(train) for train, _ in folds))
+        data, fewest = weighted, min(len(train) for train, _ in folds)
+        if by_head:
+            numbers = []
+        elif self.n_neighbors is None:
+            sizes = [] if classes is None else data.target.counts.tolist()
+            numbers = [k for k in selection.NUMBERS if k <= min([fewest, *filter(None, sizes)])]
+        elif self.n_neighbors > fewest:
+            raise ValueError(
+                f"{spell('n_neighbors', self.n_neighbors)}: expected at most {fewest}, as many matrices "
+                "as the smallest fold has to learn from. Leave it out to have it chosen."
+            )
+        else:
+            numbers = [int(self.n_neighbors)]
         candidates = selection.make_candidates(radii, ranks, weightings, numbers, data)
         parts: dict[str | None, Data] = {None: data}
         # The first view alone stands for itself; of a single metric that is given there is nothing to choose.
@@ -282,37 +291,20 @@ class LogEuclideanMetricCV(FittedMetric):
         self.n_neighbors_ = chosen.n_neighbors
         self._keep_input(data.shape, getattr(X, "view_names", None), classes, domains)
         radii = selection.values_of("radius", (one for one in candidates if one.rank == chosen.rank))
-        return whitened[chosen.views], *self._learn_chosen(whitened[chosen.views], chosen, radii, metric)
-
-    def _find_numbers(self, data: Data, fewest: int) -> list[int]:
-        """Numbers of neighbors to try, given how many matrices the smallest fold learns from."""
-        if self.head in ("centroid", "ridge"):
-            return []
-        if self.n_neighbors is not None:
-            if self.n_neighbors > fewest:
-                raise ValueError(
-                    f"{spell('n_neighbors', self.n_neighbors)}: expected at most {fewest}, as many matrices "
-                    "as the smallest fold has to learn from. Leave it out to have it chosen."
-                )
-            return [int(self.n_neighbors)]
-        counts = data.target.counts if isinstance(data.target, ClassTarget) else np.array([fewest])
-        most = min(fewest, counts[counts > 0].min())
-        return [k for k in selection.NUMBERS if k <= most]
+        return self._learn_chosen(whitened[chosen.views], chosen, radii, metric)
 
     def _learn_chosen(
         self, whitened: Whitened, chosen: Candidate, radii: list[float], metric: LogEuclideanMetric
-    ) -> tuple[Start | ViewStarts, np.ndarray]:
-        """Learn the chosen metric on all matrices, from the center that the folds have used.
-
-        Returns where it starts, in the coordinates of the data, and the vectors without the weighting.
-        """
+    ) -> Training:
+        """Learn the chosen metric on all matrices, from the center that the folds have used."""
         problem = whitened.find_problem(slice(None), chosen.rank, metric, searched=radii != [0.0])
         solutions = solve_path(problem, radii, metric, metric._report)
         solution = solutions[radii.index(chosen.radius)]
         weighting = None if chosen.weighting is None else learn_weighting(solution)
         start: Any = problem.start
-        placed = start if whitened.center is None else start.placed_at(whitened.center)
-        self._keep(placed, solution, weighting)
+        self._keep(
+            start if whitened.center is None else start.placed_at(whitened.center), solution, weighting
+        )
         points = [solution.point for solution in solutions]
         self.path_ = Bunch(
             radius=np.array(radii, dtype=float),
@@ -323,9 +315,9 @@ class LogEuclideanMetricCV(FittedMetric):
         vectors = solution.evaluation.vectors
         if chosen.rank is None and chosen.radius > 0:  # at the center the frame is the identity
             vectors = self.embedding_.turn(vectors)
-        return start, vectors
+        return whitened, start, vectors
 
-    def _check_parameters(self) -> tuple[LogEuclideanMetric, tuple[list[Any] | None, ...]]:
+    def _check_parameters(self) -> tuple[LogEuclideanMetric, list[Any]]:
         """Check the parameters; return the metric to learn; radii, ranks and weightings that are given."""
         check_nested(self, self._template)
         metric = copy(self._template).set_params(verbose=self.verbose)
@@ -337,19 +329,18 @@ class LogEuclideanMetricCV(FittedMetric):
             )
         for name, constraint in CONSTRAINTS.items():
             check_value(name, getattr(self, name), constraint)
-        given: dict[str, list[Any] | None] = dict.fromkeys(_CANDIDATES)
-        if metric.kernel != "linear":  # there is no weighting for it
-            given["weightings"] = [None]
+        tried: list[Any] = []
         for name, (parameter, kind) in _CANDIDATES.items():
             values = getattr(self, name)
-            if values is None:
-                continue
-            if len(values) == 0:
+            if name == "weightings" and values is None and metric.kernel != "linear":
+                values = [None]  # it has no other
+            if values is not None and len(values) == 0:
                 raise ValueError(f"{name} is empty: expected at least one candidate.")
-            for value in values:
+            given = () if values is None else values
+            for value in given:
                 check_parameters(copy(metric).set_params(**{parameter: value}))
-            given[name] = [None if value is None else kind(value) for value in values]
-        return metric, tuple(given.values())
+            tried.append([None if value is None else kind(value) for value in given] or None)
+        return metric, tried
 
 
 def check_class_sizes(classes: np.ndarray, counts: np.ndarray) -> None:

@@ -91,9 +91,22 @@ class Display:
         drawn: Self = self.plot(**options)
         return drawn
 
-    def _begin(self, ax: Axes | None) -> Any:
-        """Keep the given axes, or those of a new figure."""
-        (self.ax_,), self.figure_ = row_for(ax)
+    def _begin(
+        self, ax: Axes | Sequence[Axes] | None, n: int | None = None, size: tuple[float, float] | None = None
+    ) -> Any:
+        """Keep the given axes, or those of a new figure of a size in inches: one, or a row of n."""
+        need_matplotlib()
+        import matplotlib.pyplot as plt
+
+        row = np.array(ax, dtype=object).ravel()
+        if ax is None:
+            row = plt.subplots(1, n or 1, figsize=size, layout="constrained", squeeze=False)[1][0]
+        if row.size != (n or 1):
+            raise ValueError(f"ax holds {row.size} axes: expected {n or 1}, one for each map, or None.")
+        for one in row:
+            if not isinstance(one, plt.Axes):
+                raise TypeError(f"ax={one!r}: expected matplotlib Axes to draw in, or None for a new figure.")
+        self.ax_, self.figure_ = row[0] if n is None else row, row[0].figure
         return self.ax_
 
 
@@ -138,21 +151,3 @@ def find_view(metric: Metric, view: str | int | None) -> tuple[Metric, int]:
     one.embedding_, one.n_views_, one.view_names_ = embedding.of_view(v), None, None
     one.n_features_in_ = len(embedding.starts[v].basis)
     return one, v
-
-
-def row_for(
-    ax: Axes | Sequence[Axes] | None, n: int = 1, size: tuple[float, float] | None = None
-) -> tuple[np.ndarray, Figure]:
-    """Return n axes and their figure: the given ones, or a row of a new figure of a size in inches."""
-    need_matplotlib()
-    import matplotlib.pyplot as plt
-
-    row = np.array(ax, dtype=object).ravel()
-    if ax is None:
-        row = plt.subplots(1, n, figsize=size, layout="constrained", squeeze=False)[1][0]
-    if row.size != n:
-        raise ValueError(f"ax holds {row.size} axes: expected {n}, one for each map, or None.")
-    for one in row:
-        if not isinstance(one, plt.Axes):
-            raise TypeError(f"ax={one!r}: expected matplotlib Axes to draw in, or None for a new figure.")
-    return row, row[0].figure
