@@ -34,27 +34,24 @@ from spdmetric.objectives.start import Start, ViewStarts, class_directions, find
 from spdmetric.objectives.weighting import discriminant_weighting
 from spdmetric.validation import smallest_rank
 
-# The default candidates.  Past LARGEST_FULL the full rank is not learned: its d(d+1)/2 directions are
-# far too many for the data, and cost more than all low ranks together.
+# The default candidates.  Past LARGEST_FULL the d(d+1)/2 directions of full rank are far too many for the
+# data, and cost more than all low ranks together.
 FULL_RADII, LOW_RADII, LOW_RANKS, LARGEST_FULL = (0.0, 2.0, 8.0), (0.0, 4.0), (4, 8), 32
 WEIGHTINGS = ("discriminant", None)
-NUMBERS = (1, 5, 11, 21)  # of neighbors
-USUAL_NUMBER = 21  # as far as there are so many
+NUMBERS, USUAL_NUMBER = (1, 5, 11, 21), 21  # of neighbors; the usual one as far as there are so many
 
 N_FOLDS, FEW, REPEATS = 5, 200, 2  # fewer matrices than FEW are split more than once
-# Of more matrices than LEAST_DRAWN, or MOST_ROWS rows in all, whichever is more, so many are drawn for the
-# choice: they tell candidates apart well enough, and comparing all with all, as neighbors do, would take
-# longer than all the rest.  What is chosen is learned from all.
+# Of more matrices than LEAST_DRAWN, or MOST_ROWS rows in all, so many are drawn for the choice: they tell
+# candidates apart well enough, and neighbors compare all with all.  What is chosen is learned from all.
 LEAST_DRAWN, MOST_ROWS = 2_000, 60_000
 
-# By how many standard errors of the difference another candidate must be better than the usual one: one that
-# learns no more than that, one of a larger radius; and neighbors with a metric of their own, right more often
-# than class means, or than neighbors with the metric of class means.
-CLEAR, CLEAR_LEARNED, CLEAR_HEAD, CLEAR_OWN = 0.5, 2.0, 2.0, 1.0
-CLEAR_VIEWS = 2.0  # all views instead of the first alone
-_TINY = float(np.finfo(np.float64).tiny)
+# By how many standard errors of the difference another candidate must be better than the usual one: one of
+# its radius, one of a larger; neighbors with a metric of their own than class means, or than neighbors with
+# the metric of these; all views than the first alone.
+CLEAR, CLEAR_LEARNED, CLEAR_HEAD, CLEAR_OWN, CLEAR_VIEWS = 0.5, 2.0, 2.0, 1.0, 2.0
 LEAST_GAIN = 1e-3  # options that tell nothing differ by less, without any noise
 LEAST_PROBABILITY = 1e-3  # of a label in the score: a class that a fold lacks has none
+_TINY = float(np.finfo(np.float64).tiny)
 
 
 class Candidate(NamedTuple):
@@ -110,8 +107,7 @@ def make_candidates(
     return candidates
 
 
-# ---------------------------------------------------------------------------
-# Folds
+# -- Folds ---
 
 
 def make_folds(
@@ -178,8 +174,8 @@ def check_splits(cv: Any, splits: Callable[[], Any], n: int) -> list[tuple[np.nd
 def stratified_folds(codes: np.ndarray, random_state: int, *, by_class: bool = True) -> list[Fold]:
     """Five folds, fewer for small classes, twice where there are few matrices.
 
-    The matrices of a class, in random order, go to the folds in turn, but never its only one; regression
-    targets in ascending order of the first output.
+    Matrices of a class, in random order, go to the folds in turn, but never its only one; of regression
+    targets all in the order of the first output.
     """
     n = len(codes)
     n_folds = int(np.clip(np.median(np.bincount(codes)) if by_class else n // 2, 2, N_FOLDS))
@@ -207,8 +203,7 @@ def _draw(folds: list[Fold], labels: np.ndarray, share: float, random_state: int
     return drawn
 
 
-# ---------------------------------------------------------------------------
-# Learning and scoring
+# -- Learning and scoring ---
 
 
 @dataclass(eq=False)
@@ -223,17 +218,18 @@ class Whitened(Data):
     ) -> Problem:
         """What to learn from some of the matrices; where they are not whitened, it looks for a center.
 
-        Where nothing is searched, at radius 0, tangent vectors at the center are all that is needed.
+        Where nothing is searched, tangent vectors at the center are all that is needed.
         """
         data = self.take(rows) if searched or rank is not None or metric.kernel != "linear" else self
         data = replace(data, target=data.target.present)
         if self.logs is None:
             return find_problem(data, find_start(data, metric.init, rank), rank, metric)
+        indices = np.arange(len(self.logs))[rows]
         views, starts = [self.center] if isinstance(self.center, Start) else self.center.views, []
         for view, columns in zip(views, view_columns(view.center for view in views), strict=True):
             d, rotation = len(view.center), np.eye(len(view.center))
             if rank is not None:  # the directions that tell most, by the tangent vectors
-                total = partial(_total, self.logs[rows, columns], view.center, data.target)
+                total = partial(_total, self.logs[:, columns], indices, view.center, data.target)
                 rotation = class_directions(total, d, data.target.contrasts)
             starts.append(Start(np.eye(d), np.eye(d, dtype=data.dtype), rotation))
         start: Any = starts[0]
@@ -249,17 +245,16 @@ class Whitened(Data):
         return moments, Summary.from_moments(moments), [SimpleNamespace(features=known)]
 
 
-def _total(logs: np.ndarray, center: np.ndarray, target: Target, f: Summand) -> Any:
-    """Sum of a function of matrices, given their vectors: of some at a time, as all would leave the cache."""
-    parts = row_chunks((len(logs), *center.shape))
-    return sum(f(fill_matrices(logs[rows], center), target.part(rows)) for rows in parts)
+def _total(logs: np.ndarray, indices: np.ndarray, center: np.ndarray, target: Target, f: Summand) -> Any:
+    """Sum of a function of matrices, made from vectors: of some at a time, as all would leave the cache."""
+    parts = row_chunks((len(indices), *center.shape))
+    return sum(f(fill_matrices(logs[indices[rows]], center), target.part(rows)) for rows in parts)
 
 
 def whiten_at_center(data: Data, candidates: Sequence[Candidate], init: str | Array) -> Whitened:
-    """Whiten all matrices once, for the folds and the final fit.
+    """Whiten all matrices once, for the folds and the final fit: most of the time goes into the center.
 
-    A center for each fold would cost more than all the rest where matrices are large.  Where no candidate is
-    of full rank matrices may be singular, and each fold looks for its own.
+    Where no candidate is of full rank matrices may be singular, and each fold looks for its own.
     """
     if None not in values_of("rank", candidates):
         return Whitened(data.X, data.target, data.rows, data.map)
@@ -359,8 +354,7 @@ class KnownPredictions(BaseEstimator):
         return tags
 
 
-# ---------------------------------------------------------------------------
-# Scores
+# -- Scores ---
 
 
 class Table(NamedTuple):
@@ -435,8 +429,8 @@ def tabulate(
     return Table(candidates, splits, units, right, temperatures)
 
 
-# Scores of a candidate: of folds; of every matrix that was left out; whether its label is right; temperature.
-# And for a scorer what is right, what was predicted, and of classes the probabilities.
+# Scores of a candidate: of folds; of every matrix left out; whether its label is right; temperature; and for
+# a scorer what is right, what was predicted, and of classes the probabilities.
 
 
 def _score_classes(
@@ -465,8 +459,7 @@ def _score_targets(
     return splits, -errors, -errors, 1.0, (Y.reshape(shape), predicted.reshape(shape))
 
 
-# ---------------------------------------------------------------------------
-# The rule
+# -- The rule ---
 
 
 def choose(table: Table, head: str, rule: str) -> Candidate:

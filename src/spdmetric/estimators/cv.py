@@ -65,21 +65,20 @@ _CANDIDATES = {"radii": ("radius", float), "ranks": ("rank", int), "weightings":
 class LogEuclideanMetricCV(FittedMetric):
     """LogEuclidean metric whose radius, rank and weighting are chosen by cross-validation.
 
-    All candidates are learned on the same folds, around the center of all matrices, the radii of a rank in
-    one sweep of few steps each: later steps mostly fit noise.  Each is scored on the matrices that a fold
-    leaves out, with neighbors or class means as the classifier, by the logarithm of the probability of the
-    true label.  The usual candidate, the tangent vectors at the mean with a discriminant weighting, is chosen
-    unless another is better by more than the noise of the comparison.  For regression targets ridge
-    regression takes the place of class means, and the squared error, in units of the spread of y, that of the
-    logarithm.
+    All candidates are learned on the same folds, around the center of all matrices, in few steps each: later
+    steps mostly fit noise.  Each is scored on the matrices that a fold leaves out, with neighbors or class
+    means as the classifier, by the logarithm of the probability of the true label; for regression targets
+    with neighbors or ridge regression, by the squared error in units of the spread of y.  The usual
+    candidate, the tangent vectors at the mean with a discriminant weighting, is chosen unless another is
+    better by more than the noise of the comparison.
 
     Parameters
     ----------
     metric : LogEuclideanMetric or None, default=None
-        The metric to learn; the candidates take the place of its ``radius``, ``rank`` and ``weighting``, and
-        what this estimator has too, ``n_jobs``, ``random_state`` and ``verbose``, must have its default
-        there.  The solver "stochastic" is refused.  None is ``LogEuclideanMetric(tol=3e-2, max_iter=40)``; no
-        warning is given when the steps of a radius are used up.
+        The metric to learn; candidates take the place of its ``radius``, ``rank`` and ``weighting``.  What
+        this estimator has too, ``n_jobs``, ``random_state`` and ``verbose``, must have its default there;
+        "stochastic" is refused.  None is ``LogEuclideanMetric(tol=3e-2, max_iter=40)``.  No warning is given
+        when the steps of a radius are used up.
     radii : array-like of float or None, default=None
         Radii to try; None: 0, 2, 8 at full rank if d is at most 32, else 0; and 0, 4 at low rank.
     ranks : array-like of (int or None) or None, default=None
@@ -95,17 +94,17 @@ class LogEuclideanMetricCV(FittedMetric):
     cv : int, splitter, iterable or None, default=None
         Folds of the choice, as in scikit-learn.  None: five stratified folds in random order, fewer for small
         classes, twice for fewer than 200 matrices; of whole groups where there are ``groups`` or domains,
-        each of at most five left out in turn.  Of more than 2,000 matrices, or 60,000 / d if that is more, so
-        many are drawn for these folds; what is chosen is learned from all.
+        each of at most five left out in turn.  For these folds at most 2,000 matrices, or 60,000 / d if that
+        is more, are drawn; what is chosen is learned from all.
     scoring : str, callable or None, default=None
         Scorer of scikit-learn; targets are given to it about their mean, in units of their spread.  None is
-        the mean logarithm of the probability of the true label, calibrated and at least 0.001, or R²,
-        compared by the standard error of a mean over matrices; with a scorer it is that of a mean over folds.
+        the mean logarithm of the probability of the true label, calibrated and at least 0.001, or R².
+        Candidates are compared by the standard error of a mean over matrices, with a scorer over folds.
     rule : {"clear", "best"}, default="clear"
-        "clear" chooses the usual candidate unless another is better by more than half a standard error of
-        the paired difference, or by two if it has a larger radius.  It prefers class means to neighbors
-        with their own metric, unless these are right more often, or score higher, by two.  "best" chooses
-        the highest mean score.
+        "clear" chooses the usual candidate unless another is better by more than half a standard error of the
+        paired difference, or by two if it has a larger radius.  It prefers class means to neighbors with
+        their own metric, unless these are right more often, or score higher, by two.  "best" chooses the
+        highest mean score.
     n_jobs : int or None, default=None
         Processes that share the folds; None is 1, -1 one for each core.  The result does not depend on it.
     random_state : int, RandomState or None, default=0
@@ -122,9 +121,9 @@ class LogEuclideanMetricCV(FittedMetric):
     best_index_ : int
         Their place in ``cv_results_``.
     cv_results_ : dict of arrays
-        As of `~sklearn.model_selection.GridSearchCV`, a row for each metric and head; and ``mean_gain``,
-        the mean paired difference to the usual candidate with class means, with its standard error
-        ``gain_error``, and ``mean_test_accuracy``.
+        As of `~sklearn.model_selection.GridSearchCV`, a row for each metric and head; also
+        ``mean_test_accuracy``, ``mean_gain``, the mean paired difference to the usual candidate with class
+        means, and its standard error ``gain_error``.
     n_neighbors_ : int or None
         Neighbors chosen; None where the head is the class mean, or ridge regression.
     temperature_ : float
@@ -132,7 +131,7 @@ class LogEuclideanMetricCV(FittedMetric):
         for regression targets.
     path_ : Bunch
         What learning does as the ball grows, at the rank chosen, on all the data: ``radius``, ``alignment``,
-        ``distance`` reached, and ``condition`` number of the metric, which says how stretched it is.
+        ``distance`` reached, and ``condition`` number of the metric, how stretched it is.
 
     And all attributes of `LogEuclideanMetric`.
 
@@ -235,7 +234,7 @@ class LogEuclideanMetricCV(FittedMetric):
         if is_dask_array(X):
             raise ValueError(
                 "Cross-validation needs the matrices in this process, and those of a dask array stay on the "
-                "workers: fit on X.compute(), or choose a radius and use LogEuclideanMetric."
+                "workers: fit on X.compute(), or use LogEuclideanMetric."
             )
         # By default ranks follow those that the matrices have; at full rank matrices must be definite.
         needed = 1 if ranks is None else None if None in ranks else max(ranks)
@@ -247,9 +246,8 @@ class LogEuclideanMetricCV(FittedMetric):
             raise ValueError(f"head={self.head!r} is not for y that holds {holds}: use head={use!r}.")
         if classes is not None:
             check_class_sizes(classes, weighted.target.counts)
-        if groups is not None:
-            groups = validation.check_groups(groups, data.shape[0])
-        elif sample_domain is not None and not isinstance(self.cv, Integral):  # a number takes no groups
+        groups = validation.check_groups(groups, data.shape[0])
+        if groups is None and sample_domain is not None and not isinstance(self.cv, Integral):
             groups = groups_of_domains(sample_domain, sample_weight)
         seed = self.random_state if isinstance(self.random_state, Integral) else draw_seed(self.random_state)
         folds = selection.make_folds(self.cv, data, classes, groups, int(seed))
@@ -374,10 +372,7 @@ def check_nested(outer: BaseEstimator, inner: BaseEstimator) -> None:
 
 
 def set_nested(estimator: BaseEstimator, name: str, value: object) -> bool:
-    """Set a parameter of an estimator, or of the metric inside it; return whether there is one.
-
-    Where the metric inside is None, what that stands for takes its place.
-    """
+    """Set a parameter of an estimator, or of the metric inside it, if there is one; return whether it was."""
     if name in estimator.get_params(deep=False):
         estimator.set_params(**{name: value})
         return True
