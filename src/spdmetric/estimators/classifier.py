@@ -196,7 +196,7 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         labels : ndarray of shape (n_matrices,)
         """
         known = self.predict_log_proba(X, sample_domain)[:, self._order]
-        return self.classes_[self._order][np.argmax(known, axis=1)]
+        return self.classes_[self._order[np.argmax(known, axis=1)]]
 
     def decision_function(self, X: Array, sample_domain: Array | None = None) -> np.ndarray:
         """Log probabilities, of two classes the log odds of the second, (n_matrices,)."""
@@ -300,16 +300,14 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
     def _learn_own_model(
         self, X: Array, mine: LabeledVectors, counts: np.ndarray
     ) -> LogEuclideanClassifier | None:
-        """Learn from the labeled matrices of a new domain alone, if each class has two or more.
-
-        Nothing is learned but the weighting: few matrices tell no more.
-        """
+        """Learn a weighting, no more, from labeled matrices of a new domain, if each class has two."""
         if np.bincount(mine.codes, minlength=len(self.classes_)).min() < 2:
             return None
         own = validation.check_psd(validation.to_numpy(X), 1)[counts]
         own = own if own.ndim == 3 else own[:, : len(self.metric_.embedding_.starts)]
-        rank = None if validation.is_definite(own) else validation.smallest_rank(own)
-        metric = LogEuclideanMetricCV(radii=[0.0], ranks=[rank], weightings=["discriminant"])
+        rank = validation.smallest_rank(own)
+        ranks = [None if rank == own.shape[-1] else rank]
+        metric = LogEuclideanMetricCV(radii=[0.0], ranks=ranks, weightings=["discriminant"])
         model = LogEuclideanClassifier(metric, head="centroid")
         try:
             model.fit(own, self.classes_[mine.codes], mine.weight)

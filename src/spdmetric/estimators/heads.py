@@ -18,8 +18,8 @@ _TINY = float(np.finfo(np.float64).tiny)
 # Votes that every class has before the neighbors vote, so that no probability is zero.
 _PRIOR_VOTES = 0.5
 _PAIRS_AT_A_TIME = 1_000_000
-# Vectors of so few entries, and so many pairs of them, are searched by a tree: seven times as fast
-# for 4,000 vectors among 16,000.
+# Vectors of so few entries, and so many pairs of them, are searched by a tree, seven times as fast for 4,000
+# among 16,000.
 _LARGEST_TREE, _SMALLEST_TREE = 4, 1_000_000
 _BY_CHANCE = 0.01  # p-value from which classes count as equally frequent
 
@@ -30,9 +30,9 @@ _BY_CHANCE = 0.01  # p-value from which classes count as equally frequent
 class ClassMeans(NamedTuple):
     """Normal distributions around the class means, all of one variance in every direction.
 
-    After a discriminant weighting it is linear discriminant analysis with the penalty of the weighting.  The
-    variance is that of all vectors, and its share within the classes is left to the temperature: a weighting
-    that fits few matrices closely leaves none in the classes that it was learned on.
+    After a discriminant weighting it is linear discriminant analysis with its penalty.  The variance is that
+    of all vectors; its share within the classes, of which a weighting that fits few matrices closely leaves
+    none, is left to the temperature.
     """
 
     means: np.ndarray  # (c, q)
@@ -141,10 +141,11 @@ def fit_head(vectors: np.ndarray, target: Target, n_neighbors: int | None = None
     total = share * weight.sum()
     means = (weight[:, None] * target.uncentered).T @ vectors / np.maximum(total, _TINY)[:, None]
     weight = weight / weight.sum()
-    variance = float((weight @ (vectors - weight @ vectors) ** 2).mean())
+    squares = vectors - weight @ vectors
+    variance = float((weight @ np.square(squares, out=squares)).mean())
     variance = variance if variance > _TINY else 1.0  # all vectors are the same, and so are the means
-    # Classes are equal where chance alone would make so many matrices of equal ones as unequal: shares by
-    # chance would decide where the vectors tell little, which is when few matrices are all there is.
+    # Classes are equal where chance alone would make so many matrices of equal ones as unequal: it would
+    # decide where the vectors tell little, which is when few matrices are all there is.
     present = share > 0
     equal = present / np.count_nonzero(present)
     statistic = len(vectors) * np.sum((share - equal)[present] ** 2 / equal[present])  # Pearson's
@@ -171,11 +172,11 @@ def find_nearest(new: np.ndarray, known: np.ndarray, k: int, *, tree: bool = Tru
     left, right = np.ones((n, p + 1)), np.empty((columns, p + 1))
     np.subtract(new, center, out=left[:, :p])
     np.subtract(known, center, out=right[:, :p])
-    right[:, p] = np.einsum("ij,ij->i", right[:, :p], right[:, :p])
-    right[:, :p] *= -2
+    np.einsum("ij,ij->i", right[:, :p], right[:, :p], out=right[:, p])
+    left[:, :p] *= -2
     found, size = np.empty((n, k), dtype=np.intp), max(1, _PAIRS_AT_A_TIME // columns)
-    # Each row is cut into many groups.  The k-th smallest of their minima is no less than the k-th smallest
-    # entry, and hardly more: few entries are left to sort, seven times as fast as `numpy.argpartition`.
+    # The k-th smallest of the minima of many groups of a row is no less than the k-th smallest entry, and
+    # hardly more: few entries are left to sort, seven times as fast as `numpy.argpartition`.
     n_groups = max(k, columns // max(1, min(32, columns // (4 * k))))
     for first in range(0, n, size):
         far = left[first : first + size] @ right.T
