@@ -47,28 +47,26 @@ _SETTINGS: Any = {
 }
 
 
-def need_matplotlib() -> None:
-    """Say which extra is missing, before anything is computed in vain."""
+def need_matplotlib() -> Any:
+    """Matplotlib, or say which extra is missing before anything is computed in vain."""
     with require_extra("Drawing needs matplotlib", "plots"):
-        import matplotlib  # noqa: F401
+        import matplotlib
+    return matplotlib
 
 
 def context(**others: Any) -> AbstractContextManager[None]:
     """Matplotlib settings of the figures, and others over them, in force inside a ``with`` only."""
-    need_matplotlib()
-    import matplotlib
-
-    return matplotlib.rc_context(_SETTINGS | others)
+    settings: AbstractContextManager[None] = need_matplotlib().rc_context(_SETTINGS | others)
+    return settings
 
 
 @contextmanager
 def canvas(width: float, height: float, figure: Figure | None = None, **others: Any) -> Iterator[Figure]:
     """Give a figure of a size in inches to draw in: the given one, or a new one unknown to pyplot."""
     with context(**others):
-        if figure is None:
-            from matplotlib.figure import Figure
+        from matplotlib.figure import Figure
 
-            figure = Figure()
+        figure = figure or Figure()
         figure.set_size_inches(width, height)
         yield figure
         # Ticks are made when first drawn: here, while the settings are in force.
