@@ -21,6 +21,7 @@ from scipy.special import log_softmax
 from sklearn.base import BaseEstimator
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import GroupKFold, LeaveOneGroupOut, StratifiedGroupKFold, check_cv
+from sklearn.utils.metaestimators import available_if
 
 from spdmetric.caller import spell
 from spdmetric.estimators.heads import fit_head, fit_temperature, order_classes
@@ -345,6 +346,7 @@ class KnownPredictions(BaseEstimator):
     def predict(self, X: np.ndarray) -> np.ndarray:
         return self.predicted
 
+    @available_if(lambda self: self.proba is not None)
     def predict_proba(self, X: np.ndarray) -> Any:
         return self.proba
 

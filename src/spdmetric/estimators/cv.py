@@ -437,13 +437,12 @@ class MetricPredictor(StackEstimator, CallbackSupportMixin):
         self._keep_training(training, y, sample_weight)
         return self
 
-    def _store(self, metric: LogEuclideanMetricCV, vectors: np.ndarray, target: Any) -> Self:
+    def _store(self, metric: LogEuclideanMetricCV, vectors: np.ndarray, target: Any) -> None:
         """Set metric and head, given vectors without the weighting and what they should tell."""
         Q, number = metric.embedding_.weighting, metric.n_neighbors_
         self.metric_, self.n_features_in_ = metric, metric.n_features_in_
         self.head_ = self._usual_head if number is None else "neighbors"
         self._head = fit_head(vectors if Q is None else vectors @ Q, target, number)
-        return self
 
     @abstractmethod
     def _keep_training(self, training: Training, y: Array, sample_weight: Array | None) -> None:
@@ -466,9 +465,9 @@ class MetricPredictor(StackEstimator, CallbackSupportMixin):
             raise ValueError(
                 f"metric has task={template.task!r}, and {type(self).__name__} is for {self._task}."
             )
-        own, of_template = self.get_params(deep=False), template.get_params(deep=False)
-        of_template |= {"task": self._task, "class_weight": own.pop("class_weight", template.class_weight)}
-        own["metric"] = LogEuclideanMetric(**of_template)
+        own, inner = self.get_params(deep=False), template.get_params(deep=False)
+        inner |= {"task": self._task, "class_weight": own.pop("class_weight", template.class_weight)}
+        own["metric"] = LogEuclideanMetric(**inner)
         metric = LogEuclideanMetricCV(**metric.get_params(deep=False) | own)
         if watching := getattr(self, "_skl_callbacks", None):  # those of scikit-learn follow the choice
             metric.set_callbacks(*watching)
