@@ -246,8 +246,9 @@ class LogEuclideanMetricCV(FittedMetric):
             raise ValueError(f"head={self.head!r} is not for y that holds {holds}: use head={use!r}.")
         if classes is not None:
             check_class_sizes(classes, weighted.target.counts)
-        groups = validation.check_groups(groups, data.shape[0])
-        if groups is None and sample_domain is not None and not isinstance(self.cv, Integral):
+        if groups is not None:
+            groups = validation.check_groups(groups, data.shape[0])
+        elif sample_domain is not None and not isinstance(self.cv, Integral):  # a number takes no groups
             groups = groups_of_domains(sample_domain, sample_weight)
         seed = self.random_state if isinstance(self.random_state, Integral) else draw_seed(self.random_state)
         folds = selection.make_folds(self.cv, data, classes, groups, int(seed))
