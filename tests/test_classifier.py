@@ -2,19 +2,13 @@
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.neighbors import KNeighborsClassifier
 
 from spdmetric import LogEuclideanClassifier, LogEuclideanMetric, LogEuclideanMetricCV
 from spdmetric.datasets import make_toy
-from spdmetric.estimators.heads import (
-    ClassMeans,
-    _find_among_all,
-    find_nearest,
-    fit_head,
-    fit_temperature,
-    log_posterior,
-)
+from spdmetric.estimators.heads import find_nearest, fit_head, fit_temperature
 from spdmetric.objectives.data import ClassTarget
 
 
@@ -60,7 +54,7 @@ def test_class_means_are_linear_discriminant_analysis(rng):
     from scipy.stats import multivariate_normal
 
     Z, codes, weight = rng.standard_normal((20, 3)), np.arange(20) % 3, rng.uniform(0.5, 2, 20)
-    head = ClassMeans.from_vectors(Z, ClassTarget.from_codes(codes, weight))
+    head = fit_head(Z, ClassTarget.from_codes(codes, weight))
     new = rng.standard_normal((5, 3))
     means = [np.average(Z[codes == c], axis=0, weights=weight[codes == c]) for c in range(3)]
     np.testing.assert_allclose(head.means, means)
@@ -70,23 +64,21 @@ def test_class_means_are_linear_discriminant_analysis(rng):
         for s, m in zip(shares, means, strict=True)
     ]
     expected = np.array(densities).T / np.sum(densities, axis=0)[:, None]
-    np.testing.assert_allclose(np.exp(log_posterior(head.predict(new), head.offset)), expected)
+    np.testing.assert_allclose(softmax(head.predict(new) + head.offset, axis=1), expected)
 
 
 def test_shares_count_where_they_are_not_chance(rng):
     codes = np.repeat([0, 1], [90, 10])
-    head = ClassMeans.from_vectors(rng.standard_normal((100, 2)), ClassTarget.from_codes(codes))
+    head = fit_head(rng.standard_normal((100, 2)), ClassTarget.from_codes(codes))
     np.testing.assert_allclose(np.exp(head.offset), [0.9, 0.1])
-    few = ClassMeans.from_vectors(
-        rng.standard_normal((30, 2)), ClassTarget.from_codes(np.repeat([0, 1], [17, 13]))
-    )
+    few = fit_head(rng.standard_normal((30, 2)), ClassTarget.from_codes(np.repeat([0, 1], [17, 13])))
     np.testing.assert_allclose(np.exp(few.offset), [0.5, 0.5])
 
 
 def test_an_absent_class_has_no_probability(rng):
     target = ClassTarget.from_codes(np.array([0, 2] * 3))
-    head = ClassMeans.from_vectors(rng.standard_normal((6, 2)), target)
-    posterior = np.exp(log_posterior(head.predict(rng.standard_normal((4, 2))), head.offset))
+    head = fit_head(rng.standard_normal((6, 2)), target)
+    posterior = softmax(head.predict(rng.standard_normal((4, 2))) + head.offset, axis=1)
     np.testing.assert_array_equal(posterior[:, 1], 0)
     np.testing.assert_allclose(posterior.sum(axis=1), 1)
 
@@ -107,7 +99,7 @@ def test_temperature_is_that_of_the_labels():
     """Labels drawn at a temperature of 3 give it back; labels that are all right, a finite one."""
     rng = np.random.default_rng(0)
     evidence, offset = 4 * rng.standard_normal((20000, 3)), np.log([[0.5, 0.3, 0.2]]) + np.zeros((20000, 1))
-    p = np.exp(log_posterior(evidence, offset, 3.0))
+    p = softmax(evidence / 3.0 + offset, axis=1)
     codes = (rng.random(20000)[:, None] > p.cumsum(axis=1)).sum(axis=1)
     assert fit_temperature(evidence, offset, codes) == pytest.approx(3.0, rel=0.05)
     assert 0.01 < fit_temperature(evidence[:10], 0 * offset[:10], evidence[:10].argmax(axis=1)) < 2
@@ -121,7 +113,7 @@ def test_a_tree_finds_the_same_neighbors(q, copies, rng):
     """Of vectors that are there several times the first, as the distances of all pairs give them."""
     known = np.tile(rng.standard_normal((2000 // copies, q)), (copies, 1))
     new = rng.standard_normal((600, q))
-    np.testing.assert_array_equal(find_nearest(new, known, 21), _find_among_all(new, known, 21))
+    np.testing.assert_array_equal(find_nearest(new, known, 21), find_nearest(new, known, 21, tree=False))
 
 
 @pytest.mark.parametrize(("known", "k"), [(1, 1), (21, 21), (50, 21), (400, 5), (5000, 21)])
@@ -131,7 +123,7 @@ def test_nearest_are_those_of_a_stable_sort(known, k, digits, rng):
     Z, new = np.round(rng.standard_normal((known, 2)), digits), np.round(rng.standard_normal((9, 2)), digits)
     far = np.round(((new[:, None] - Z) ** 2).sum(axis=2), 12)
     order = np.argsort(far, axis=1, kind="stable")[:, :k]
-    found = _find_among_all(new, Z, k)
+    found = find_nearest(new, Z, k, tree=False)
     np.testing.assert_allclose(np.take_along_axis(far, found, axis=1), np.take_along_axis(far, order, axis=1))
 
 

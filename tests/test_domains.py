@@ -5,7 +5,7 @@ from copy import copy
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import logsumexp
+from scipy.special import log_softmax, logsumexp
 from sklearn import config_context
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import LeaveOneGroupOut, cross_validate
@@ -25,7 +25,7 @@ from spdmetric.comparison.plan import make_plan
 from spdmetric.datasets import recenter
 from spdmetric.estimators._adaptation import LabeledVectors, find_left_out_errors, find_shifted_mean
 from spdmetric.estimators._domains import CONFOUNDED, share_between_domains
-from spdmetric.estimators.heads import ClassMeans, log_posterior
+from spdmetric.estimators.heads import fit_head
 from spdmetric.geometry import distance_riemann, matrices_at, mean_riemann, tangent_vectors
 from spdmetric.io.matrices import Matrices
 from spdmetric.linalg.symmetric import congruence, invsqrtm, sqrtm, symmetrize, vech
@@ -156,8 +156,8 @@ def test_labels_of_a_new_domain_by_hand(weight, subjects):
     pooled = scale * np.concatenate([training.vectors, V_own])
     target = ClassTarget.from_codes(both, weights, 2)
     Q = discriminant_weighting(pooled, target, by_error=True).directions
-    head = ClassMeans.from_vectors(pooled @ Q, target)
-    expected = log_posterior(head.predict(scale * V @ Q), head.offset, model.metric_.temperature_)
+    head = fit_head(pooled @ Q, target)
+    expected = log_softmax(head.predict(scale * V @ Q) / model.metric_.temperature_ + head.offset, axis=1)
     alone = LogEuclideanClassifier(
         LogEuclideanMetricCV(radii=(0,), ranks=(None,), weightings=("discriminant",)), head="centroid"
     )

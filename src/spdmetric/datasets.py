@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -191,19 +190,20 @@ def recenter(
         raise ValueError(f"calibration={calibration}: expected a share above 0 and up to 1.")
     if how == "none":
         return X
-    parts = [np.flatnonzero(groups == group) for group in np.unique(groups)]
-    pairs: list[tuple[Any, np.ndarray]] = [(part, part) for part in parts]  # rows to move, rows of the mean
+    # Matrices are moved by the mean of those of their part that are used for it.
+    part, used = np.unique(groups, return_inverse=True)[1], np.ones(len(X), dtype=bool)
     if how != "session":
         mask = _training_mask(train, groups, how)
-        pairs = [(slice(None), mask)]
+    if how == "train":
+        part, used = np.zeros(len(X), dtype=int), mask
     if how == "calibration":
-        known, others = ([part[kept[part]] for part in parts] for kept in (mask, ~mask))
-        first = [rows[: max(1, round(calibration * len(rows)))] for rows in others]
-        pairs = [*zip(known, known, strict=True), *zip(others, first, strict=True)]
+        part = 2 * part + mask
+        for k in np.unique(part[~mask]):
+            others = np.flatnonzero(part == k)
+            used[others[max(1, round(calibration * len(others))) :]] = False
     Z = np.empty_like(X)
-    for part, estimated_on in pairs:
-        if len(estimated_on):
-            Z[part] = congruence(invsqrtm(mean_riemann(X[estimated_on])), X[part])
+    for k in np.unique(part):
+        Z[part == k] = congruence(invsqrtm(mean_riemann(X[(part == k) & used])), X[part == k])
     return Z
 
 

@@ -14,47 +14,45 @@ from itertools import product
 from math import prod
 from numbers import Integral
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from scipy.special import log_softmax
 from sklearn.base import BaseEstimator
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import GroupKFold, LeaveOneGroupOut, StratifiedGroupKFold, check_cv
 from sklearn.utils.metaestimators import available_if
 
 from spdmetric.caller import spell
-from spdmetric.estimators.heads import fit_head, fit_temperature, log_posterior, order_classes
+from spdmetric.estimators.heads import fit_head, fit_temperature, order_classes
 from spdmetric.estimators.metric import LogEuclideanMetric, Problem, find_problem, solve_path
 from spdmetric.linalg.batch import Factor, Views, make_stack, map_views, view_columns
 from spdmetric.linalg.hermitian import fill_matrices
 from spdmetric.linalg.symmetric import Array, Moments, Summary, compute_moments
 from spdmetric.linalg.threads import threads
-from spdmetric.objectives.data import Data, LazyStack, Rows, row_chunks, take_view, whiten
+from spdmetric.objectives.data import Data, Rows, Summand, Target, row_chunks, take_view, whiten
 from spdmetric.objectives.start import Start, ViewStarts, class_directions, find_start
 from spdmetric.objectives.weighting import discriminant_weighting
 from spdmetric.validation import smallest_rank
 
-# The default candidates.  Past LARGEST_FULL the full rank is not learned: its d(d+1)/2 directions are
-# far too many for the data, and cost more than all low ranks together.
+# The default candidates.  Past LARGEST_FULL the d(d+1)/2 directions of full rank are far too many for the
+# data, and cost more than all low ranks together.
 FULL_RADII, LOW_RADII, LOW_RANKS, LARGEST_FULL = (0.0, 2.0, 8.0), (0.0, 4.0), (4, 8), 32
 WEIGHTINGS = ("discriminant", None)
-NUMBERS = (1, 5, 11, 21)  # of neighbors
-USUAL_NUMBER = 21  # as far as there are so many
+NUMBERS, USUAL_NUMBER = (1, 5, 11, 21), 21  # of neighbors; the usual one as far as there are so many
 
 N_FOLDS, FEW, REPEATS = 5, 200, 2  # fewer matrices than FEW are split more than once
-# Of more matrices than LEAST_DRAWN, or MOST_ROWS rows in all, whichever is more, so many are drawn for the
-# choice: they tell candidates apart well enough, and comparing all with all, as neighbors do, would take
-# longer than all the rest.  What is chosen is learned from all.
+# Of more matrices than LEAST_DRAWN, or MOST_ROWS rows in all, so many are drawn for the choice: they tell
+# candidates apart well enough, and neighbors compare all with all.  What is chosen is learned from all.
 LEAST_DRAWN, MOST_ROWS = 2_000, 60_000
 
-# By how many standard errors of the difference another candidate must be better than the usual one: one that
-# learns no more than that, one of a larger radius; and neighbors with a metric of their own, right more often
-# than class means, or than neighbors with the metric of class means.
-CLEAR, CLEAR_LEARNED, CLEAR_HEAD, CLEAR_OWN = 0.5, 2.0, 2.0, 1.0
-CLEAR_VIEWS = 2.0  # all views instead of the first alone
-_TINY = float(np.finfo(np.float64).tiny)
+# By how many standard errors of the difference another candidate must be better than the usual one: one of
+# its radius, one of a larger; neighbors with a metric of their own than class means, or than neighbors with
+# the metric of these; all views than the first alone.
+CLEAR, CLEAR_LEARNED, CLEAR_HEAD, CLEAR_OWN, CLEAR_VIEWS = 0.5, 2.0, 2.0, 1.0, 2.0
 LEAST_GAIN = 1e-3  # options that tell nothing differ by less, without any noise
 LEAST_PROBABILITY = 1e-3  # of a label in the score: a class that a fold lacks has none
+_TINY = float(np.finfo(np.float64).tiny)
 
 
 class Candidate(NamedTuple):
@@ -75,11 +73,6 @@ def values_of(name: str, candidates: Iterable[Candidate]) -> list[Any]:
     return list(dict.fromkeys(getattr(candidate, name) for candidate in candidates))
 
 
-def usual_of(candidates: Iterable[Candidate]) -> Candidate:
-    """The one that is taken unless another is clearly better: a weighting, full rank, the least radius."""
-    return min(candidates, key=lambda candidate: candidate.weighting is None)
-
-
 def make_candidates(
     radii: Sequence[float] | None,
     ranks: Sequence[int | None] | None,
@@ -87,32 +80,35 @@ def make_candidates(
     numbers: Sequence[int],
     data: Data,
 ) -> list[Candidate]:
-    """Candidates that are given, or the default ones for these data; full rank and small radii come first."""
+    """Candidates that are given, or the default ones for these data.
+
+    The first is the usual one, taken unless another is clearly better: full rank, or the highest by default,
+    the least radius, and a weighting.
+    """
     d = data.shape[-1]
-    if too_high := [rank for rank in ranks or () if rank is not None and rank > d]:
-        raise ValueError(f"{spell('rank', too_high[0])} is more than the size of the matrices, {d} x {d}.")
     smallest = d if ranks is not None else smallest_rank(data.X)
     if ranks is None:  # full rank, or that of the matrix of the smallest rank, and low ranks below it
         chosen = [None if smallest == d else smallest, *(m for m in LOW_RANKS if m < smallest)]
     else:
         chosen = sorted(set(ranks), key=lambda m: 0 if m is None else m)
-    weightings = list(dict.fromkeys(WEIGHTINGS if weightings is None else weightings))
+    if chosen[-1] is not None and chosen[-1] > d:
+        raise ValueError(f"{spell('rank', chosen[-1])} is more than the size of the matrices, {d} x {d}.")
+    weightings = [one for one in WEIGHTINGS if weightings is None or one in weightings]
     candidates: list[Candidate] = []
     for rank in chosen:
-        of_rank: Sequence[float]
+        tried: Sequence[float]
         if radii is not None:
-            of_rank = sorted(set(radii))
+            tried = sorted(set(radii))
         elif rank is None:
-            of_rank = FULL_RADII if d <= LARGEST_FULL else FULL_RADII[:1]
+            tried = FULL_RADII if d <= LARGEST_FULL else FULL_RADII[:1]
         else:  # of the whole range there is no choice of directions: as full rank
-            of_rank = LOW_RADII[:1] if ranks is None and rank == smallest else LOW_RADII
-        options = product(of_rank, weightings, (None, *numbers))
+            tried = LOW_RADII[:1] if ranks is None and rank == smallest else LOW_RADII
+        options = product(tried, weightings, (None, *numbers))
         candidates += [Candidate(radius, rank, weighting, None, k) for radius, weighting, k in options]
     return candidates
 
 
-# ---------------------------------------------------------------------------
-# Folds
+# -- Folds ---
 
 
 def make_folds(
@@ -125,19 +121,19 @@ def make_folds(
     counts = data.target.weight > 0
     if cv is None or isinstance(cv, Integral):
         data, groups, counts = data.weighted, None if groups is None else groups[counts], counts[counts]
-    codes = data.target.values
-    n = len(codes)
-    labels = codes if classes is None else np.argsort(order_classes(codes, len(classes)))[codes]
+    codes = labels = data.target.values
+    if classes is not None:
+        labels = np.argsort(order_classes(codes, len(classes)))[codes]
     if cv is not None:
-        splitter = partial(check_cv, cv, labels, classifier=classes is not None)
-        splits = check_splits(cv, lambda: splitter().split(data.X, labels, groups), n)
+        cut = partial(check_cv, cv, labels, classifier=classes is not None)
+        splits = check_splits(cv, lambda: cut().split(data.X, labels, groups), len(codes))
     elif groups is not None:
         n_groups = len(np.unique(groups))
         if n_groups < 2:
             raise ValueError("groups has one group: expected two or more, which the folds keep apart.")
         splitter = GroupKFold(N_FOLDS) if classes is None else StratifiedGroupKFold(N_FOLDS)
-        few = LeaveOneGroupOut() if n_groups <= N_FOLDS else None  # a fold made for classes may stay empty
-        splits = list((few or splitter).split(np.zeros(n), labels, groups))
+        splitter = LeaveOneGroupOut() if n_groups <= N_FOLDS else splitter  # no fold may stay empty
+        splits = list(splitter.split(codes, labels, groups))
     else:
         splits = stratified_folds(labels, random_state, by_class=classes is not None)
     place = np.cumsum(counts) - 1  # among those with weight
@@ -179,8 +175,8 @@ def check_splits(cv: Any, splits: Callable[[], Any], n: int) -> list[tuple[np.nd
 def stratified_folds(codes: np.ndarray, random_state: int, *, by_class: bool = True) -> list[Fold]:
     """Five folds, fewer for small classes, twice where there are few matrices.
 
-    The matrices of a class, in random order, go to the folds in turn, but never its only one; regression
-    targets in ascending order of the first output.
+    Matrices of a class, in random order, go to the folds in turn, but never its only one; of regression
+    targets all in the order of the first output.
     """
     n = len(codes)
     n_folds = int(np.clip(np.median(np.bincount(codes)) if by_class else n // 2, 2, N_FOLDS))
@@ -208,8 +204,7 @@ def _draw(folds: list[Fold], labels: np.ndarray, share: float, random_state: int
     return drawn
 
 
-# ---------------------------------------------------------------------------
-# Learning and scoring
+# -- Learning and scoring ---
 
 
 @dataclass(eq=False)
@@ -224,29 +219,25 @@ class Whitened(Data):
     ) -> Problem:
         """What to learn from some of the matrices; where they are not whitened, it looks for a center.
 
-        Where nothing is searched, at radius 0, tangent vectors at the center are all that is needed.
+        Where nothing is searched, tangent vectors at the center are all that is needed.
         """
-        find = partial(find_problem, rank=rank, metric=metric)
         data = self.take(rows) if searched or rank is not None or metric.kernel != "linear" else self
         data = replace(data, target=data.target.present)
         if self.logs is None:
-            return find(data, find_start(data, metric.init, rank))
+            return find_problem(data, find_start(data, metric.init, rank), rank, metric)
+        indices = np.arange(len(self.logs))[rows]
         views, starts = [self.center] if isinstance(self.center, Start) else self.center.views, []
-        for one, columns in zip(views, view_columns(view.center for view in views), strict=True):
-            d, rotation = len(one.center), np.eye(len(one.center))
+        for view, columns in zip(views, view_columns(view.center for view in views), strict=True):
+            d, rotation = len(view.center), np.eye(len(view.center))
             if rank is not None:  # the directions that tell most, by the tangent vectors
-                logs = self.logs[rows, columns]
-                # Matrices of a chunk at a time, as those of all would leave the cache.
-                fill = lambda some, logs=logs, one=one: fill_matrices(logs[some], one.center)  # noqa: E731
-                known = Data(LazyStack((len(logs), d, d), fill, data.dtype), data.target)
-                rotation = class_directions(known.total, d, data.target.contrasts)
+                total = partial(_total, self.logs[:, columns], indices, view.center, data.target)
+                rotation = class_directions(total, d, data.target.contrasts)
             starts.append(Start(np.eye(d), np.eye(d, dtype=data.dtype), rotation))
-        if isinstance(self.center, Start):
-            return find(data, starts[0], whitened=True)
-        start = ViewStarts(tuple(starts), self.center.scales)
-        if rank is not None:
-            start = start.rescaled(data, (W[:rank] for W in start.factor.views))
-        return find(data, start, whitened=True)
+        start: Any = starts[0]
+        if isinstance(self.center, ViewStarts):
+            start = ViewStarts(tuple(starts), self.center.scales)
+            start = start if rank is None else start.rescaled(data, (W[:rank] for W in start.factor.views))
+        return find_problem(data, start, rank, metric, whitened=True)
 
     def decompose(self, W: Factor, *, gram: bool) -> tuple[Moments, Summary, list[Any]]:
         """Moments of the tangent vectors at the center, in one chunk."""
@@ -255,11 +246,16 @@ class Whitened(Data):
         return moments, Summary.from_moments(moments), [SimpleNamespace(features=known)]
 
 
-def whiten_at_center(data: Data, candidates: Sequence[Candidate], init: str | Array) -> Whitened:
-    """Whiten all matrices once, for the folds and the final fit.
+def _total(logs: np.ndarray, indices: np.ndarray, center: np.ndarray, target: Target, f: Summand) -> Any:
+    """Sum of a function of matrices, made from vectors: of some at a time, as all would leave the cache."""
+    parts = row_chunks((len(indices), *center.shape))
+    return sum(f(fill_matrices(logs[indices[rows]], center), target.part(rows)) for rows in parts)
 
-    A center for each fold would cost more than all the rest where matrices are large.  Where no candidate is
-    of full rank matrices may be singular, and each fold looks for its own.
+
+def whiten_at_center(data: Data, candidates: Sequence[Candidate], init: str | Array) -> Whitened:
+    """Whiten all matrices once, for the folds and the final fit: most of the time goes into the center.
+
+    Where no candidate is of full rank matrices may be singular, and each fold looks for its own.
     """
     if None not in values_of("rank", candidates):
         return Whitened(data.X, data.target, data.rows, data.map)
@@ -271,16 +267,9 @@ def whiten_at_center(data: Data, candidates: Sequence[Candidate], init: str | Ar
 
 def embed(X: np.ndarray | Views, W: Factor) -> np.ndarray:
     """Tangent vectors at a factor, (n, p), as an objective computes them."""
-    X = Views(tuple(split_views(X, W))) if isinstance(W, Views) else X
-    parts = [make_stack(X[rows]).decompose(W).features for rows in row_chunks(X.shape)]
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
-def split_views(X: Any, W: Factor) -> list[np.ndarray]:
-    """Matrices of each view, given factors that take them; of a stack itself."""
-    if isinstance(W, np.ndarray):
-        return [X]
-    return [take_view(X, v, of_view.shape[1]) for v, of_view in enumerate(W.views)]
+    if isinstance(W, Views):
+        X = Views(tuple(take_view(X, v, one.shape[1]) for v, one in enumerate(W.views)))
+    return np.concatenate([make_stack(X[rows]).decompose(W).features for rows in row_chunks(X.shape)])
 
 
 # What a head says of the matrices that a fold leaves out, by candidate: evidence of classes, (n_test, c),
@@ -345,25 +334,20 @@ def _learn_metrics(
 
 
 class KnownPredictions(BaseEstimator):
-    """Predictions of matrices that were left out, as an estimator for scikit-learn's scorers, whatever X is.
+    """Predictions of matrices that were left out, as an estimator for scikit-learn's scorers."""
 
-    A scorer of targets is told of a regressor; one of labels of a classifier, which has probabilities too.
-    """
+    def __init__(self, predicted: np.ndarray, proba: Any = None, *, classes: np.ndarray | None = None):
+        self.predicted, self.proba = predicted, proba
+        self.classes = self.classes_ = classes
 
-    def __init__(
-        self, predicted: np.ndarray, classes: np.ndarray | None = None, proba: np.ndarray | None = None
-    ):
-        self.predicted, self.classes, self.proba = predicted, classes, proba
-        self.classes_ = classes
-
-    def fit(self, X: np.ndarray, y: np.ndarray) -> KnownPredictions:
+    def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
         return self
 
     def predict(self, X: np.ndarray) -> np.ndarray:
         return self.predicted
 
     @available_if(lambda self: self.proba is not None)
-    def predict_proba(self, X: np.ndarray) -> np.ndarray | None:
+    def predict_proba(self, X: np.ndarray) -> Any:
         return self.proba
 
     def __sklearn_tags__(self) -> Any:
@@ -372,8 +356,7 @@ class KnownPredictions(BaseEstimator):
         return tags
 
 
-# ---------------------------------------------------------------------------
-# Scores
+# -- Scores ---
 
 
 class Table(NamedTuple):
@@ -386,17 +369,29 @@ class Table(NamedTuple):
     temperatures: np.ndarray  # (n_candidates,), at which probabilities agree with the labels
 
     def best(
-        self, among: Iterable[Candidate], usual: Candidate, clear: float | None, right: bool = False
+        self,
+        among: Sequence[Candidate],
+        found: Candidate,
+        clear: float | None,
+        learned: float | None = None,
+        *,
+        right: bool = False,
     ) -> Candidate:
-        """The usual one, or the best of those that are clearly better; of all where ``clear`` is None."""
+        """The best of those that are better than one by so many standard errors, or that one.
+
+        Those of its radius or less come first; ``learned`` is how much better one of a larger radius must be
+        than what was found.  None needs no error, only a higher mean.
+        """
         units = self.right if right else self.units
-        base, found, highest = units[self.candidates.index(usual)], usual, 0.0
-        for candidate in among:
-            gain = units[self.candidates.index(candidate)] - base
-            error = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else np.inf
-            needed = 0.0 if clear is None else max(clear * error, LEAST_GAIN)
-            if gain.mean() > max(needed, highest + 1e-12):
-                found, highest = candidate, gain.mean()
+        limits = {found.radius: clear, np.inf: clear if learned is None else learned}
+        for largest, errors in limits.items():
+            base, highest = units[self.candidates.index(found)], 0.0
+            for candidate in (one for one in among if one.radius <= largest):
+                gain = units[self.candidates.index(candidate)] - base
+                error = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else np.inf
+                needed = 0.0 if errors is None else max(errors * error, LEAST_GAIN)
+                if gain.mean() > max(needed, highest + 1e-12):
+                    found, highest = candidate, gain.mean()
         return found
 
 
@@ -408,35 +403,36 @@ def tabulate(
     scorer: Any,
 ) -> Table:
     """Score all candidates; a matrix that was left out several times counts by its mean."""
-    candidates, parts = list(of_folds[0]), [test for _, test in folds]
-    tested, sizes = np.concatenate(parts), [len(part) for part in parts]
-    known, ends, scored = target.values[tested], np.cumsum(sizes)[:-1], []
+    candidates, tested = list(of_folds[0]), [test for _, test in folds]
+    sizes, rows = [len(test) for test in tested], np.concatenate(tested)
+    known: np.ndarray = target.values[rows]
+    ends, columns = np.cumsum(sizes)[:-1], []
     for candidate in candidates:
         evidences, offsets = zip(*(fold[candidate] for fold in of_folds), strict=True)
         evidence, offset = np.concatenate(evidences), np.repeat(offsets, sizes, axis=0)
         if classes is None:
-            splits, units, right, temperature, *said = _score_targets(evidence, offset, known, ends)
+            *scored, said = _score_targets(evidence, offset, known, ends)
         else:
-            splits, units, right, temperature, *said = _score_classes(evidence, offset, known, ends, classes)
+            *scored, said = _score_classes(evidence, offset, known, ends, classes)
         if scorer is not None:
-            splits = []
-            for y, predicted, *proba in zip(*(np.split(column, ends) for column in said), strict=True):
-                model = KnownPredictions(predicted, classes, *proba)
-                splits.append(float(check_scoring(model, scorer)(model, y.reshape(len(y), -1), y)))
-        scored.append((splits, units, right, temperature))
-    splits, units, right, temperatures = (np.array(column) for column in zip(*scored, strict=True))
+            scored[0] = []
+            for y, *predictions in zip(*(np.split(column, ends) for column in said), strict=True):
+                model = KnownPredictions(*predictions, classes=classes)
+                scored[0].append(float(check_scoring(model, scorer)(model, y.reshape(len(y), -1), y)))
+        columns.append(scored)
+    splits, units, right, temperatures = (np.array(column) for column in zip(*columns, strict=True))
     if scorer is not None:
         return Table(candidates, splits, splits, splits, temperatures)
-    place = np.unique(tested, return_inverse=True)[1]
+    place = np.unique(rows, return_inverse=True)[1]
     times = np.bincount(place)
     units, right = (
-        np.array([np.bincount(place, weights=row) / times for row in rows]) for rows in (units, right)
+        np.array([np.bincount(place, weights=row) / times for row in matrix]) for matrix in (units, right)
     )
     return Table(candidates, splits, units, right, temperatures)
 
 
-# Scores of a candidate: of folds; of every matrix that was left out; whether its label is right; temperature.
-# And for a scorer what is right, what was predicted, and of classes the probabilities.
+# Scores of a candidate: of folds; of every matrix left out; whether its label is right; temperature; and for
+# a scorer what is right, what was predicted, and of classes the probabilities.
 
 
 def _score_classes(
@@ -444,14 +440,14 @@ def _score_classes(
 ) -> tuple[Any, ...]:
     """Score probabilities as they would be used, calibrated: a metric is not to lose for overconfidence."""
     temperature, every = fit_temperature(evidence, offset, codes), np.arange(len(codes))
-    posterior = log_posterior(evidence, offset, temperature)
+    posterior = log_softmax(evidence / temperature + offset, axis=1)
     known = np.maximum(posterior[every, codes], np.log(LEAST_PROBABILITY))
     splits = [float(part.mean()) for part in np.split(known, ends)]
     tied = posterior == posterior.max(axis=1, keepdims=True)  # a label is right once, whatever their order
     right = tied[every, codes] / tied.sum(axis=1)
     order = order_classes(codes, len(classes))  # the first of equally probable ones is taken
     labels = classes[order[posterior[:, order].argmax(axis=1)]]
-    return splits, known, right, temperature, classes[codes], labels, np.exp(posterior)
+    return splits, known, right, temperature, (classes[codes], labels, np.exp(posterior))
 
 
 def _score_targets(
@@ -462,69 +458,58 @@ def _score_targets(
     parts = zip(np.split(errors, ends), np.split(spread, ends), strict=True)
     splits = [1 - float(part.sum()) / max(float(total.sum()), _TINY) for part, total in parts]
     shape = (-1,) if Y.shape[1] == 1 else Y.shape
-    return splits, -errors, -errors, 1.0, Y.reshape(shape), predicted.reshape(shape)
+    return splits, -errors, -errors, 1.0, (Y.reshape(shape), predicted.reshape(shape))
 
 
-# ---------------------------------------------------------------------------
-# The rule
+# -- The rule ---
 
 
 def choose(table: Table, head: str, rule: str) -> Candidate:
-    """Choose metric and head; of several views the first alone unless all are clearly better."""
-    usual, *others = (choose_for(views, table, head, rule) for views in values_of("views", table.candidates))
-    return table.best(others, usual, None if rule == "best" else CLEAR_VIEWS)
-
-
-def choose_for(views: str | None, table: Table, head: str, rule: str) -> Candidate:
-    """Choose metric and head, given the views.
+    """Choose metric and head; of several views the first alone unless all are clearly better.
 
     The metric is chosen for class means, whose score is the least noisy, then the number of neighbors if they
     are wanted.  The best metric for neighbors is chosen apart, and taken where it is right clearly more often
     (classes may have several clusters), in place of class means also where labels are clearly more probable.
     """
-    limits = (CLEAR, CLEAR_LEARNED, CLEAR_OWN, CLEAR_HEAD)
-    clear, clear_learned, clear_own, clear_head = (None,) * 4 if rule == "best" else limits
-    here = [candidate for candidate in table.candidates if candidate.views == views]
-    least = usual_of(here)
-
-    def best_of(candidates: list[Candidate], usual: Candidate) -> Candidate:
-        still = [one for one in candidates if one.radius <= least.radius]
-        return table.best(candidates, table.best(still, usual, clear), clear_learned)
-
-    first = best_of([one for one in here if one.n_neighbors is None], least)
-    others = [one for one in here if one.n_neighbors is not None]
-    if head in ("centroid", "ridge") or not others:
-        return first
-    numbers = values_of("n_neighbors", others)
-    number = min(numbers, key=lambda k: abs(k - USUAL_NUMBER))
-    second = best_of(others, least._replace(n_neighbors=number))
-    if head == "neighbors":
-        by_number = [first._replace(n_neighbors=k) for k in numbers]
-        first = table.best(by_number, first._replace(n_neighbors=number), clear)
-        return table.best([second], first, clear_own, right=True)
-    return table.best([second], table.best([second], first, clear_head, right=True), clear_head)
+    limits = (CLEAR, CLEAR_LEARNED, CLEAR_OWN, CLEAR_HEAD, CLEAR_VIEWS)
+    clear, learned, clear_own, clear_head, clear_views = (None,) * 5 if rule == "best" else limits
+    of_views = []
+    for views in values_of("views", table.candidates):
+        usual, *_ = here = [candidate for candidate in table.candidates if candidate.views == views]
+        found = table.best([one for one in here if one.n_neighbors is None], usual, clear, learned)
+        others = [one for one in here if one.n_neighbors is not None]
+        if others and head in ("neighbors", "auto"):
+            numbers = values_of("n_neighbors", others)
+            number = min(numbers, key=lambda k: abs(k - USUAL_NUMBER))
+            second = [table.best(others, usual._replace(n_neighbors=number), clear, learned)]
+            if head == "neighbors":
+                by_number = [found._replace(n_neighbors=k) for k in numbers]
+                found = table.best(by_number, found._replace(n_neighbors=number), clear)
+                found = table.best(second, found, clear_own, right=True)
+            else:
+                found = table.best(second, found, clear_head, right=True)
+                found = table.best(second, found, clear_head)
+        of_views.append(found)
+    return table.best(of_views[1:], of_views[0], clear_views)
 
 
 def lay_out_results(table: Table, *, accuracy: bool) -> dict[str, Any]:
     """Lay the scores out as scikit-learn does, a row for each metric and head."""
-    usual = usual_of(table.candidates)
-    mean = table.splits.mean(axis=1)
-    gains = table.units - table.units[table.candidates.index(usual)]
-    n = max(2, gains.shape[1])
-    names = [name for name in Candidate._fields if name != "views" or usual.views is not None]
+    names = [name for name in Candidate._fields if name != "views" or table.candidates[0].views is not None]
     rows = [{name: getattr(candidate, name) for name in names} for candidate in table.candidates]
-    columns: dict[str, Any] = {
-        f"param_{name}": np.array([row[name] for row in rows], dtype=object) for name in names
-    }
-    columns["param_radius"] = columns["param_radius"].astype(float)
-    return {
-        "params": rows,
-        **columns,
-        **{f"split{k}_test_score": table.splits[:, k] for k in range(table.splits.shape[1])},
+    mean, gains = table.splits.mean(axis=1), table.units - table.units[0]
+    results: dict[str, Any] = {"params": rows}
+    for name in names:
+        kind = float if name == "radius" else object
+        results[f"param_{name}"] = np.array([row[name] for row in rows], kind)
+    for k, column in enumerate(table.splits.T):
+        results[f"split{k}_test_score"] = column
+    if accuracy:
+        results["mean_test_accuracy"] = table.right.mean(axis=1)
+    return results | {
         "mean_test_score": mean,
         "std_test_score": table.splits.std(axis=1),
         "rank_test_score": 1 + np.array([int(np.sum(mean > m)) for m in mean]),
         "mean_gain": gains.mean(axis=1),
-        "gain_error": gains.std(axis=1) * np.sqrt(1 / (n - 1)),
-        **({"mean_test_accuracy": table.right.mean(axis=1)} if accuracy else {}),
+        "gain_error": gains.std(axis=1) * np.sqrt(1 / (max(2, gains.shape[1]) - 1)),
     }

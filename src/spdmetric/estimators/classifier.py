@@ -21,16 +21,16 @@ from spdmetric.estimators._adaptation import (
     find_shifted_mean,
     relearn_weighting,
 )
-from spdmetric.estimators._selection import Whitened, embed, split_views
+from spdmetric.estimators._selection import Whitened, embed
 from spdmetric.estimators._streaming import RandomState
 from spdmetric.estimators.cv import LogEuclideanMetricCV, MetricPredictor, Training
-from spdmetric.estimators.heads import ClassMeans, log_posterior, order_classes
+from spdmetric.estimators.embedding import Embedding
+from spdmetric.estimators.heads import ClassMeans, order_classes
 from spdmetric.estimators.metric import LogEuclideanMetric
 from spdmetric.linalg.batch import count_features, map_views, view_columns
 from spdmetric.linalg.symmetric import Array, invsqrtm, powm
 from spdmetric.linalg.threads import one_thread
 from spdmetric.manifolds import ProductPoint
-from spdmetric.objectives.data import ClassTarget
 from spdmetric.objectives.start import ViewStarts
 from spdmetric.validation import ClassWeight, UninformativeDataError
 
@@ -137,15 +137,12 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
     _own = cast("LogEuclideanClassifier | None", None)
     _own_share = 0.0
 
-    def _store(self, metric: LogEuclideanMetricCV, vectors: np.ndarray, target: ClassTarget) -> Self:
-        self._own, self.classes_ = None, np.asarray(metric.classes_)
-        self._order = order_classes(target.values, len(self.classes_))
-        return super()._store(metric, vectors, target)
-
     def _keep_training(self, training: Training, y: Array, sample_weight: Array | None) -> None:
         """Keep what `adapt` needs: vectors as `_widen` gives them, of twice the rank if matrices have it."""
         (whitened, start, vectors), metric = training, self.metric_
-        stacks, target = split_views(whitened.X, start.factor), whitened.target
+        self._own, self.classes_, target = None, np.asarray(metric.classes_), whitened.target
+        self._order = order_classes(target.values, len(self.classes_))
+        stacks = metric.embedding_.split(whitened.X)
         ranks = wide = list(map(len, metric.embedding_.factors))
         if metric.embedding_.low_rank:
             full = whitened.logs is not None  # all matrices are definite
@@ -162,7 +159,7 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
     def predict_log_proba(self, X: Array, sample_domain: Array | None = None) -> np.ndarray:
         """Logarithms of `predict_proba`."""
         vectors, head = self._transform(X, sample_domain), self._head
-        known = log_posterior(head.predict(vectors), head.offset, self.metric_.temperature_)
+        known = log_softmax(head.predict(vectors) / self.metric_.temperature_ + head.offset, axis=1)
         if self._own is None or sample_domain is not None:  # a domain of training
             return known
         both = (1 - self._own_share) * known + self._own_share * self._own.predict_log_proba(X)
@@ -199,7 +196,7 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         labels : ndarray of shape (n_matrices,)
         """
         known = self.predict_log_proba(X, sample_domain)[:, self._order]
-        return self.classes_[self._order][np.argmax(known, axis=1)]
+        return self.classes_[self._order[np.argmax(known, axis=1)]]
 
     def decision_function(self, X: Array, sample_domain: Array | None = None) -> np.ndarray:
         """Log probabilities, of two classes the log odds of the second, (n_matrices,)."""
@@ -288,8 +285,8 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
                 "hold: fit again, or adapt without y."
             )
         adapted, counts = copy(self), np.flatnonzero(own > 0)
-        metric = _widen(self.metric_.adapt(X, sample_weight), [wide for _, wide in training.ranks])
-        adapted.metric_ = metric
+        adapted.metric_ = metric = self.metric_.adapt(X, sample_weight)
+        metric.embedding_ = _widen(metric, [wide for _, wide in training.ranks])
         vectors = adapted._transform(X, None)[counts]
         mine = LabeledVectors(vectors, codes[counts], own[counts], training.ranks)
         pooled, Q, weight = relearn_weighting(training, mine, weight, len(self.classes_))
@@ -303,16 +300,14 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
     def _learn_own_model(
         self, X: Array, mine: LabeledVectors, counts: np.ndarray
     ) -> LogEuclideanClassifier | None:
-        """Learn from the labeled matrices of a new domain alone, if each class has two or more.
-
-        Nothing is learned but the weighting: few matrices tell no more.
-        """
+        """Learn a weighting, no more, from labeled matrices of a new domain, if each class has two."""
         if np.bincount(mine.codes, minlength=len(self.classes_)).min() < 2:
             return None
         own = validation.check_psd(validation.to_numpy(X), 1)[counts]
         own = own if own.ndim == 3 else own[:, : len(self.metric_.embedding_.starts)]
-        rank = None if validation.is_definite(own) else validation.smallest_rank(own)
-        metric = LogEuclideanMetricCV(radii=[0.0], ranks=[rank], weightings=["discriminant"])
+        rank = validation.smallest_rank(own)
+        ranks = [None if rank == own.shape[-1] else rank]
+        metric = LogEuclideanMetricCV(radii=[0.0], ranks=ranks, weightings=["discriminant"])
         model = LogEuclideanClassifier(metric, head="centroid")
         try:
             model.fit(own, self.classes_[mine.codes], mine.weight)
@@ -340,12 +335,10 @@ class LogEuclideanClassifier(ClassifierMixin, MetricPredictor):
         parts = zip(embedding.split(X), embedding.means, columns, strict=True)
         means = [find_shifted_mean(stack, weight, mean, departure[at]) for stack, mean, at in parts]
 
-        def move(metric: LogEuclideanMetricCV) -> LogEuclideanMetricCV:
-            there = copy(metric)
-            there.embedding_ = metric.embedding_.moved(means)
-            return there
-
-        adapted = self._carry(move)
+        adapted = self._carry(copy)
+        for model in (adapted, adapted._own):
+            if model is not None:
+                model.metric_.embedding_ = model.metric_.embedding_.moved(means)
         adapted.prior_ = share
         return adapted
 
@@ -372,17 +365,15 @@ def _check_own(X: Any, y: Any, sample_weight: Any, classes: np.ndarray) -> tuple
     return codes, weight
 
 
-def _widen(metric: LogEuclideanMetricCV, ranks: Sequence[int]) -> LogEuclideanMetricCV:
-    """A copy whose vectors have no weighting, and at low rank more directions."""
-    wide, embedding = copy(metric), replace(metric.embedding_, weighting=None)
-    if embedding.low_rank and list(ranks) != list(map(len, embedding.factors)):
-        point = metric.solution_.point.widened(*ranks)
-        wide.solution_ = replace(metric.solution_, point=point)
-        views = point.views if isinstance(point, ProductPoint) else [point]
-        factors, frames = (tuple(getattr(one, name) for one in views) for name in ("factor", "frame"))
-        embedding = replace(embedding, factors=factors, frames=frames)
-    wide.embedding_ = embedding
-    return wide
+def _widen(metric: LogEuclideanMetricCV, ranks: Sequence[int]) -> Embedding:
+    """The embedding without a weighting, and at low rank with more directions."""
+    embedding = replace(metric.embedding_, weighting=None)
+    if list(ranks) == list(map(len, embedding.factors)):
+        return embedding
+    point = metric.solution_.point.widened(*ranks)
+    views = point.views if isinstance(point, ProductPoint) else [point]
+    factors, frames = (tuple(getattr(one, name) for one in views) for name in ("factor", "frame"))
+    return replace(embedding, factors=factors, frames=frames)
 
 
 def _find_centers(

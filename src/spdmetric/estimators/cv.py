@@ -39,7 +39,7 @@ from spdmetric.estimators.metric import (
 )
 from spdmetric.linalg.symmetric import Array
 from spdmetric.linalg.threads import one_thread
-from spdmetric.objectives.data import ClassTarget, Data, is_stored, read
+from spdmetric.objectives.data import Data, is_stored, read
 from spdmetric.objectives.start import Start, ViewStarts
 from spdmetric.validation import COUNT, N_JOBS, RANDOM_STATE, check_value, one_of, optional
 
@@ -65,21 +65,20 @@ _CANDIDATES = {"radii": ("radius", float), "ranks": ("rank", int), "weightings":
 class LogEuclideanMetricCV(FittedMetric):
     """LogEuclidean metric whose radius, rank and weighting are chosen by cross-validation.
 
-    All candidates are learned on the same folds, around the center of all matrices, the radii of a rank in
-    one sweep of few steps each: later steps mostly fit noise.  Each is scored on the matrices that a fold
-    leaves out, with neighbors or class means as the classifier, by the logarithm of the probability of the
-    true label.  The usual candidate, the tangent vectors at the mean with a discriminant weighting, is chosen
-    unless another is better by more than the noise of the comparison.  For regression targets ridge
-    regression takes the place of class means, and the squared error, in units of the spread of y, that of the
-    logarithm.
+    All candidates are learned on the same folds, around the center of all matrices, in few steps each: later
+    steps mostly fit noise.  Each is scored on the matrices that a fold leaves out, with neighbors or class
+    means as the classifier, by the logarithm of the probability of the true label; for regression targets
+    with neighbors or ridge regression, by the squared error in units of the spread of y.  The usual
+    candidate, the tangent vectors at the mean with a discriminant weighting, is chosen unless another is
+    better by more than the noise of the comparison.
 
     Parameters
     ----------
     metric : LogEuclideanMetric or None, default=None
-        The metric to learn; the candidates take the place of its ``radius``, ``rank`` and ``weighting``, and
-        what this estimator has too, ``n_jobs``, ``random_state`` and ``verbose``, must have its default
-        there.  The solver "stochastic" is refused.  None is ``LogEuclideanMetric(tol=3e-2, max_iter=40)``; no
-        warning is given when the steps of a radius are used up.
+        The metric to learn; candidates take the place of its ``radius``, ``rank`` and ``weighting``.  What
+        this estimator has too, ``n_jobs``, ``random_state`` and ``verbose``, must have its default there;
+        "stochastic" is refused.  None is ``LogEuclideanMetric(tol=3e-2, max_iter=40)``.  No warning is given
+        when the steps of a radius are used up.
     radii : array-like of float or None, default=None
         Radii to try; None: 0, 2, 8 at full rank if d is at most 32, else 0; and 0, 4 at low rank.
     ranks : array-like of (int or None) or None, default=None
@@ -95,17 +94,17 @@ class LogEuclideanMetricCV(FittedMetric):
     cv : int, splitter, iterable or None, default=None
         Folds of the choice, as in scikit-learn.  None: five stratified folds in random order, fewer for small
         classes, twice for fewer than 200 matrices; of whole groups where there are ``groups`` or domains,
-        each of at most five left out in turn.  Of more than 2,000 matrices, or 60,000 / d if that is more, so
-        many are drawn for these folds; what is chosen is learned from all.
+        each of at most five left out in turn.  For these folds at most 2,000 matrices, or 60,000 / d if that
+        is more, are drawn; what is chosen is learned from all.
     scoring : str, callable or None, default=None
         Scorer of scikit-learn; targets are given to it about their mean, in units of their spread.  None is
-        the mean logarithm of the probability of the true label, calibrated and at least 0.001, or R²,
-        compared by the standard error of a mean over matrices; with a scorer it is that of a mean over folds.
+        the mean logarithm of the probability of the true label, calibrated and at least 0.001, or R².
+        Candidates are compared by the standard error of a mean over matrices, with a scorer over folds.
     rule : {"clear", "best"}, default="clear"
-        "clear" chooses the usual candidate unless another is better by more than half a standard error of
-        the paired difference, or by two if it has a larger radius.  It prefers class means to neighbors
-        with their own metric, unless these are right more often, or score higher, by two.  "best" chooses
-        the highest mean score.
+        "clear" chooses the usual candidate unless another is better by more than half a standard error of the
+        paired difference, or by two if it has a larger radius.  It prefers class means to neighbors with
+        their own metric, unless these are right more often, or score higher, by two.  "best" chooses the
+        highest mean score.
     n_jobs : int or None, default=None
         Processes that share the folds; None is 1, -1 one for each core.  The result does not depend on it.
     random_state : int, RandomState or None, default=0
@@ -122,9 +121,9 @@ class LogEuclideanMetricCV(FittedMetric):
     best_index_ : int
         Their place in ``cv_results_``.
     cv_results_ : dict of arrays
-        As of `~sklearn.model_selection.GridSearchCV`, a row for each metric and head; and ``mean_gain``,
-        the mean paired difference to the usual candidate with class means, with its standard error
-        ``gain_error``, and ``mean_test_accuracy``.
+        As of `~sklearn.model_selection.GridSearchCV`, a row for each metric and head; also
+        ``mean_test_accuracy``, ``mean_gain``, the mean paired difference to the usual candidate with class
+        means, and its standard error ``gain_error``.
     n_neighbors_ : int or None
         Neighbors chosen; None where the head is the class mean, or ridge regression.
     temperature_ : float
@@ -132,7 +131,7 @@ class LogEuclideanMetricCV(FittedMetric):
         for regression targets.
     path_ : Bunch
         What learning does as the ball grows, at the rank chosen, on all the data: ``radius``, ``alignment``,
-        ``distance`` reached, and ``condition`` number of the metric, which says how stretched it is.
+        ``distance`` reached, and ``condition`` number of the metric, how stretched it is.
 
     And all attributes of `LogEuclideanMetric`.
 
@@ -235,18 +234,16 @@ class LogEuclideanMetricCV(FittedMetric):
         if is_dask_array(X):
             raise ValueError(
                 "Cross-validation needs the matrices in this process, and those of a dask array stay on the "
-                "workers: fit on X.compute(), or choose a radius and use LogEuclideanMetric."
+                "workers: fit on X.compute(), or use LogEuclideanMetric."
             )
         # By default ranks follow those that the matrices have; at full rank matrices must be definite.
         needed = 1 if ranks is None else None if None in ranks else max(ranks)
         here = read(X, slice(None)) if is_stored(X) else X  # folds are in memory
         data, classes, domains = check_data(metric, here, y, sample_weight, sample_domain, rank=needed)
-        other, use, holds = "ridge", "centroid", "labels"
-        if classes is None:
-            other, use, holds = "centroid", "ridge", "regression targets"
-        if self.head == other:
-            raise ValueError(f"head={other!r} is not for y that holds {holds}: use head={use!r}.")
-        weighted = data.weighted
+        weighted, by_head = data.weighted, self.head in ("centroid", "ridge")
+        use, holds = ("ridge", "regression targets") if classes is None else ("centroid", "labels")
+        if by_head and self.head != use:
+            raise ValueError(f"head={self.head!r} is not for y that holds {holds}: use head={use!r}.")
         if classes is not None:
             check_class_sizes(classes, weighted.target.counts)
         if groups is not None:
@@ -255,8 +252,19 @@ class LogEuclideanMetricCV(FittedMetric):
             groups = groups_of_domains(sample_domain, sample_weight)
         seed = self.random_state if isinstance(self.random_state, Integral) else draw_seed(self.random_state)
         folds = selection.make_folds(self.cv, data, classes, groups, int(seed))
-        data = weighted
-        numbers = self._find_numbers(data, min(len(train) for train, _ in folds))
+        data, fewest = weighted, min(len(train) for train, _ in folds)
+        if by_head:
+            numbers = []
+        elif self.n_neighbors is None:
+            sizes = [] if classes is None else data.target.counts.tolist()
+            numbers = [k for k in selection.NUMBERS if k <= min([fewest, *filter(None, sizes)])]
+        elif self.n_neighbors > fewest:
+            raise ValueError(
+                f"{spell('n_neighbors', self.n_neighbors)}: expected at most {fewest}, as many matrices "
+                "as the smallest fold has to learn from. Leave it out to have it chosen."
+            )
+        else:
+            numbers = [int(self.n_neighbors)]
         candidates = selection.make_candidates(radii, ranks, weightings, numbers, data)
         parts: dict[str | None, Data] = {None: data}
         # The first view alone stands for itself; of a single metric that is given there is nothing to choose.
@@ -282,37 +290,20 @@ class LogEuclideanMetricCV(FittedMetric):
         self.n_neighbors_ = chosen.n_neighbors
         self._keep_input(data.shape, getattr(X, "view_names", None), classes, domains)
         radii = selection.values_of("radius", (one for one in candidates if one.rank == chosen.rank))
-        return whitened[chosen.views], *self._learn_chosen(whitened[chosen.views], chosen, radii, metric)
-
-    def _find_numbers(self, data: Data, fewest: int) -> list[int]:
-        """Numbers of neighbors to try, given how many matrices the smallest fold learns from."""
-        if self.head in ("centroid", "ridge"):
-            return []
-        if self.n_neighbors is not None:
-            if self.n_neighbors > fewest:
-                raise ValueError(
-                    f"{spell('n_neighbors', self.n_neighbors)}: expected at most {fewest}, as many matrices "
-                    "as the smallest fold has to learn from. Leave it out to have it chosen."
-                )
-            return [int(self.n_neighbors)]
-        counts = data.target.counts if isinstance(data.target, ClassTarget) else np.array([fewest])
-        most = min(fewest, counts[counts > 0].min())
-        return [k for k in selection.NUMBERS if k <= most]
+        return self._learn_chosen(whitened[chosen.views], chosen, radii, metric)
 
     def _learn_chosen(
         self, whitened: Whitened, chosen: Candidate, radii: list[float], metric: LogEuclideanMetric
-    ) -> tuple[Start | ViewStarts, np.ndarray]:
-        """Learn the chosen metric on all matrices, from the center that the folds have used.
-
-        Returns where it starts, in the coordinates of the data, and the vectors without the weighting.
-        """
+    ) -> Training:
+        """Learn the chosen metric on all matrices, from the center that the folds have used."""
         problem = whitened.find_problem(slice(None), chosen.rank, metric, searched=radii != [0.0])
         solutions = solve_path(problem, radii, metric, metric._report)
         solution = solutions[radii.index(chosen.radius)]
         weighting = None if chosen.weighting is None else learn_weighting(solution)
         start: Any = problem.start
-        placed = start if whitened.center is None else start.placed_at(whitened.center)
-        self._keep(placed, solution, weighting)
+        self._keep(
+            start if whitened.center is None else start.placed_at(whitened.center), solution, weighting
+        )
         points = [solution.point for solution in solutions]
         self.path_ = Bunch(
             radius=np.array(radii, dtype=float),
@@ -323,9 +314,9 @@ class LogEuclideanMetricCV(FittedMetric):
         vectors = solution.evaluation.vectors
         if chosen.rank is None and chosen.radius > 0:  # at the center the frame is the identity
             vectors = self.embedding_.turn(vectors)
-        return start, vectors
+        return whitened, start, vectors
 
-    def _check_parameters(self) -> tuple[LogEuclideanMetric, tuple[list[Any] | None, ...]]:
+    def _check_parameters(self) -> tuple[LogEuclideanMetric, list[Any]]:
         """Check the parameters; return the metric to learn; radii, ranks and weightings that are given."""
         check_nested(self, self._template)
         metric = copy(self._template).set_params(verbose=self.verbose)
@@ -337,19 +328,18 @@ class LogEuclideanMetricCV(FittedMetric):
             )
         for name, constraint in CONSTRAINTS.items():
             check_value(name, getattr(self, name), constraint)
-        given: dict[str, list[Any] | None] = dict.fromkeys(_CANDIDATES)
-        if metric.kernel != "linear":  # there is no weighting for it
-            given["weightings"] = [None]
+        tried: list[Any] = []
         for name, (parameter, kind) in _CANDIDATES.items():
             values = getattr(self, name)
-            if values is None:
-                continue
-            if len(values) == 0:
+            if name == "weightings" and values is None and metric.kernel != "linear":
+                values = [None]  # it has no other
+            if values is not None and len(values) == 0:
                 raise ValueError(f"{name} is empty: expected at least one candidate.")
-            for value in values:
+            given = () if values is None else values
+            for value in given:
                 check_parameters(copy(metric).set_params(**{parameter: value}))
-            given[name] = [None if value is None else kind(value) for value in values]
-        return metric, tuple(given.values())
+            tried.append([None if value is None else kind(value) for value in given] or None)
+        return metric, tried
 
 
 def check_class_sizes(classes: np.ndarray, counts: np.ndarray) -> None:
@@ -383,10 +373,7 @@ def check_nested(outer: BaseEstimator, inner: BaseEstimator) -> None:
 
 
 def set_nested(estimator: BaseEstimator, name: str, value: object) -> bool:
-    """Set a parameter of an estimator, or of the metric inside it; return whether there is one.
-
-    Where the metric inside is None, what that stands for takes its place.
-    """
+    """Set a parameter of an estimator, or of the metric inside it, if there is one; return whether it was."""
     if name in estimator.get_params(deep=False):
         estimator.set_params(**{name: value})
         return True
@@ -451,13 +438,12 @@ class MetricPredictor(StackEstimator, CallbackSupportMixin):
         self._keep_training(training, y, sample_weight)
         return self
 
-    def _store(self, metric: LogEuclideanMetricCV, vectors: np.ndarray, target: Any) -> Self:
+    def _store(self, metric: LogEuclideanMetricCV, vectors: np.ndarray, target: Any) -> None:
         """Set metric and head, given vectors without the weighting and what they should tell."""
         Q, number = metric.embedding_.weighting, metric.n_neighbors_
         self.metric_, self.n_features_in_ = metric, metric.n_features_in_
         self.head_ = self._usual_head if number is None else "neighbors"
         self._head = fit_head(vectors if Q is None else vectors @ Q, target, number)
-        return self
 
     @abstractmethod
     def _keep_training(self, training: Training, y: Array, sample_weight: Array | None) -> None:
@@ -480,9 +466,9 @@ class MetricPredictor(StackEstimator, CallbackSupportMixin):
             raise ValueError(
                 f"metric has task={template.task!r}, and {type(self).__name__} is for {self._task}."
             )
-        own, of_template = self.get_params(deep=False), template.get_params(deep=False)
-        of_template |= {"task": self._task, "class_weight": own.pop("class_weight", template.class_weight)}
-        own["metric"] = LogEuclideanMetric(**of_template)
+        own, inner = self.get_params(deep=False), template.get_params(deep=False)
+        inner |= {"task": self._task, "class_weight": own.pop("class_weight", template.class_weight)}
+        own["metric"] = LogEuclideanMetric(**inner)
         metric = LogEuclideanMetricCV(**metric.get_params(deep=False) | own)
         if watching := getattr(self, "_skl_callbacks", None):  # those of scikit-learn follow the choice
             metric.set_callbacks(*watching)

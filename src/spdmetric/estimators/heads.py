@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 from scipy.spatial import cKDTree
-from scipy.special import chdtrc, log_softmax, softmax
+from scipy.special import chdtrc, softmax
 
-from spdmetric.objectives.data import ClassTarget, RegressionTarget, Target
+from spdmetric.objectives.data import RegressionTarget, Target
 from spdmetric.objectives.weighting import discriminant_weighting
 
 _TINY = float(np.finfo(np.float64).tiny)
@@ -18,8 +18,8 @@ _TINY = float(np.finfo(np.float64).tiny)
 # Votes that every class has before the neighbors vote, so that no probability is zero.
 _PRIOR_VOTES = 0.5
 _PAIRS_AT_A_TIME = 1_000_000
-# Vectors of so few entries, and so many pairs of them, are searched by a tree: seven times as fast
-# for 4,000 vectors among 16,000.
+# Vectors of so few entries, and so many pairs of them, are searched by a tree, seven times as fast for 4,000
+# among 16,000.
 _LARGEST_TREE, _SMALLEST_TREE = 4, 1_000_000
 _BY_CHANCE = 0.01  # p-value from which classes count as equally frequent
 
@@ -30,31 +30,14 @@ _BY_CHANCE = 0.01  # p-value from which classes count as equally frequent
 class ClassMeans(NamedTuple):
     """Normal distributions around the class means, all of one variance in every direction.
 
-    After a discriminant weighting it is linear discriminant analysis with the penalty of the weighting.  The
-    variance is that of all vectors, and its share within the classes is left to the temperature: a weighting
-    that fits few matrices closely leaves none in the classes that it was learned on.
+    After a discriminant weighting it is linear discriminant analysis with its penalty.  The variance is that
+    of all vectors; its share within the classes, of which a weighting that fits few matrices closely leaves
+    none, is left to the temperature.
     """
 
     means: np.ndarray  # (c, q)
     variance: float  # of all vectors, the mean over directions
     offset: np.ndarray  # (c,), log prior probability; minus infinity for a class that is absent
-
-    @classmethod
-    def from_vectors(cls, vectors: np.ndarray, target: ClassTarget) -> ClassMeans:
-        weight, share = target.weight, target.mean
-        total = share * weight.sum()
-        means = (weight[:, None] * target.regressors).T @ vectors / np.maximum(total, _TINY)[:, None]
-        weight = weight / weight.sum()
-        variance = float((weight @ (vectors - weight @ vectors) ** 2).mean())
-        variance = variance if variance > _TINY else 1.0  # all vectors are the same, and so are the means
-        # Classes are equal where chance alone would make so many matrices of equal ones as unequal: shares by
-        # chance would decide where the vectors tell little, which is when few matrices are all there is.
-        present = share > 0
-        equal = present / np.count_nonzero(present)
-        statistic = len(weight) * np.sum((share - equal)[present] ** 2 / equal[present])  # Pearson's
-        by_chance = chdtrc(np.count_nonzero(present) - 1, statistic)
-        with np.errstate(divide="ignore"):
-            return cls(means, variance, np.log(equal if by_chance > _BY_CHANCE else share))
 
     def predict(self, vectors: np.ndarray) -> np.ndarray:
         """Log likelihood of every class but for a constant, (n, c)."""
@@ -69,11 +52,6 @@ def order_classes(codes: np.ndarray, n_classes: int) -> np.ndarray:
     first = np.full(n_classes, len(codes))
     np.minimum.at(first, codes, np.arange(len(codes)))
     return np.argsort(first, kind="stable")
-
-
-def log_posterior(evidence: np.ndarray, offset: np.ndarray | float, temperature: float = 1.0) -> np.ndarray:
-    """Log probabilities of the classes, (n, c); a high temperature trusts the evidence less."""
-    return log_softmax(evidence / temperature + offset, axis=1)
 
 
 def fit_temperature(evidence: np.ndarray, offset: np.ndarray, codes: np.ndarray) -> float:
@@ -110,13 +88,6 @@ class Ridge(NamedTuple):
     offset: np.ndarray  # (q,), mean of the targets
     slopes: np.ndarray  # (p, q)
 
-    @classmethod
-    def from_vectors(cls, vectors: np.ndarray, target: RegressionTarget) -> Ridge:
-        Q = discriminant_weighting(vectors, target).directions
-        center, root = np.average(vectors, axis=0, weights=target.weight), np.sqrt(target.weight)[:, None]
-        slopes = np.linalg.lstsq(root * ((vectors - center) @ Q), root * target.Y, rcond=None)[0]
-        return cls(center, target.mean, Q @ slopes)
-
     def predict(self, vectors: np.ndarray) -> np.ndarray:
         """Targets of new vectors, (n, q)."""
         return self.offset + (vectors - self.center) @ self.slopes
@@ -150,58 +121,70 @@ class Neighbors(NamedTuple):
         return found
 
 
+# -- Fitting ------------------------------------------------------------------
+
+
 def fit_head(vectors: np.ndarray, target: Target, n_neighbors: int | None = None) -> Any:
     """Fit neighbors, or where there is no number of them class means or ridge regression."""
+    weight = target.weight
     if isinstance(target, RegressionTarget):
-        if n_neighbors is None:
-            return Ridge.from_vectors(vectors, target)
-        return Neighbors(vectors, target.values, target.weight, n_neighbors, target.mean, vote=False)
-    if n_neighbors is None:
-        return ClassMeans.from_vectors(vectors, target)
-    weight, offset = target.weight / target.weight.mean(), np.zeros(len(target.counts))
-    return Neighbors(vectors, target.regressors, weight, n_neighbors, offset, vote=True)
+        if n_neighbors is not None:
+            return Neighbors(vectors, target.values, weight, n_neighbors, target.mean, vote=False)
+        Q = discriminant_weighting(vectors, target).directions
+        center, root = np.average(vectors, axis=0, weights=weight), np.sqrt(weight)[:, None]
+        slopes = np.linalg.lstsq(root * ((vectors - center) @ Q), root * target.Y, rcond=None)[0]
+        return Ridge(center, target.mean, Q @ slopes)
+    if n_neighbors is not None:
+        offset = np.zeros(len(target.counts))
+        return Neighbors(vectors, target.regressors, weight / weight.mean(), n_neighbors, offset, vote=True)
+    share = target.mean
+    total = share * weight.sum()
+    means = (weight[:, None] * target.regressors).T @ vectors / np.maximum(total, _TINY)[:, None]
+    weight = weight / weight.sum()
+    squares = vectors - weight @ vectors
+    variance = float((weight @ np.square(squares, out=squares)).mean())
+    variance = variance if variance > _TINY else 1.0  # all vectors are the same, and so are the means
+    # Classes are equal where chance alone would make so many matrices of equal ones as unequal: it would
+    # decide where the vectors tell little, which is when few matrices are all there is.
+    present = share > 0
+    equal = present / np.count_nonzero(present)
+    statistic = len(vectors) * np.sum((share - equal)[present] ** 2 / equal[present])  # Pearson's
+    by_chance = chdtrc(np.count_nonzero(present) - 1, statistic)
+    with np.errstate(divide="ignore"):
+        return ClassMeans(means, variance, np.log(equal if by_chance > _BY_CHANCE else share))
 
 
 # -- Distances ----------------------------------------------------------------
 
 
-def find_nearest(new: np.ndarray, known: np.ndarray, k: int) -> np.ndarray:
+def find_nearest(new: np.ndarray, known: np.ndarray, k: int, *, tree: bool = True) -> np.ndarray:
     """Indices of the k nearest known vectors, nearest first, (n, k); the first of equally near ones."""
-    if known.shape[1] > _LARGEST_TREE or len(new) * len(known) < _SMALLEST_TREE or k == len(known):
-        return _find_among_all(new, known, k)
-    # A tree does not say which of several at the same distance it gives: these are looked up.
-    distances, near = cKDTree(known).query(new, k + 1)
-    tied = np.flatnonzero((distances[:, 1:] == distances[:, :-1]).any(axis=1))
-    found = near[:, :k]
-    found[tied] = _find_among_all(new[tied], known, k)
-    return found
-
-
-def _find_among_all(new: np.ndarray, known: np.ndarray, k: int) -> np.ndarray:
-    """By the distances of all pairs: squared, and less the square of the new vector, they are one product."""
-    center, p = known.mean(axis=0), known.shape[1]  # without it digits would be lost
-    left, right = np.ones((len(new), p + 1)), np.empty((len(known), p + 1))
+    (n, p), columns = new.shape, len(known)
+    if tree and p <= _LARGEST_TREE and n * columns >= _SMALLEST_TREE and k < columns:
+        # A tree does not say which of several at the same distance it gives: these are looked up.
+        distances, near = cKDTree(known).query(new, k + 1)
+        tied = np.flatnonzero((distances[:, 1:] == distances[:, :-1]).any(axis=1))
+        found = near[:, :k]
+        found[tied] = find_nearest(new[tied], known, k, tree=False)
+        return found
+    # Squared, and less the square of the new vector, the distances of all pairs are one product.
+    center = known.mean(axis=0)  # without it digits would be lost
+    left, right = np.ones((n, p + 1)), np.empty((columns, p + 1))
     np.subtract(new, center, out=left[:, :p])
     np.subtract(known, center, out=right[:, :p])
-    right[:, p] = np.einsum("ij,ij->i", right[:, :p], right[:, :p])
-    right[:, :p] *= -2
-    size = max(1, _PAIRS_AT_A_TIME // len(known))
-    parts = [_smallest(left[first : first + size] @ right.T, k) for first in range(0, len(new), size)]
-    return np.concatenate(parts) if parts else np.empty((0, k), dtype=np.intp)
-
-
-def _smallest(rows: np.ndarray, k: int) -> np.ndarray:
-    """Columns of the k smallest entries of every row, smallest first; the first of equal ones.
-
-    Each row is cut into many groups.  The k-th smallest of their minima is no less than the k-th smallest
-    entry, and hardly more: few entries are left to sort, seven times as fast as `numpy.argpartition`.
-    """
-    n, columns = rows.shape
+    np.einsum("ij,ij->i", right[:, :p], right[:, :p], out=right[:, p])
+    left[:, :p] *= -2
+    found, size = np.empty((n, k), dtype=np.intp), max(1, _PAIRS_AT_A_TIME // columns)
+    # The k-th smallest of the minima of many groups of a row is no less than the k-th smallest entry, and
+    # hardly more: few entries are left to sort, seven times as fast as `numpy.argpartition`.
     n_groups = max(k, columns // max(1, min(32, columns // (4 * k))))
-    minima = rows[:, : columns - columns % n_groups].reshape(n, -1, n_groups).min(axis=1)
-    bound = np.partition(minima, k - 1, axis=1)[:, k - 1 : k]
-    near = np.flatnonzero(rows <= bound)
-    row, column = np.divmod(near, columns)
-    order = np.lexsort((rows.reshape(-1)[near], row))  # stable
-    first = np.searchsorted(row, np.arange(n))
-    return column[order[first[:, None] + np.arange(k)]]
+    for first in range(0, n, size):
+        far = left[first : first + size] @ right.T
+        minima = far[:, : columns - columns % n_groups].reshape(len(far), -1, n_groups).min(axis=1)
+        bound = np.partition(minima, k - 1, axis=1)[:, k - 1 : k]
+        near = np.flatnonzero(far <= bound)
+        row, column = np.divmod(near, columns)
+        order = np.lexsort((far.reshape(-1)[near], row))  # stable: the first of equal ones
+        starts = np.searchsorted(row, np.arange(len(far)))
+        found[first : first + size] = column[order[starts[:, None] + np.arange(k)]]
+    return found

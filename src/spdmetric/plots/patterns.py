@@ -29,7 +29,7 @@ from spdmetric.extras import require_extra
 from spdmetric.geometry import mean_euclid
 from spdmetric.linalg.hermitian import fill_matrices
 from spdmetric.linalg.symmetric import adjoint, congruence
-from spdmetric.plots.style import Display, Metric, find_metric, find_view, row_for
+from spdmetric.plots.style import Display, Metric, find_metric, find_view
 from spdmetric.plots.vectors import vectors_of
 from spdmetric.validation import check_psd, to_numpy
 
@@ -156,9 +156,8 @@ class PatternsDisplay(Display):
         n = min(m, 4) if n_components is None else n_components
         if not 1 <= n <= m:
             raise ValueError(f"n_components={n}: the metric has {m} components.")
-        self.ax_, self.figure_ = row_for(ax, n, size=(2.2 * n, 2.6))
         look = {"show": False, "contours": 4, **(topomap_kw or {})}
-        for k, one in enumerate(self.ax_):
+        for k, one in enumerate(self._begin(ax, n, size=(2.2 * n, 2.6))):
             _mne().viz.plot_topomap(self.patterns.shown[k], self.info, axes=one, **look)
             contrast = self.patterns.contrast[k]
             strongest = f"{self.patterns.classes[contrast.argmax()]}: {contrast.max():+.2f} log-power"

@@ -47,28 +47,26 @@ _SETTINGS: Any = {
 }
 
 
-def need_matplotlib() -> None:
-    """Say which extra is missing, before anything is computed in vain."""
+def need_matplotlib() -> Any:
+    """Matplotlib, or say which extra is missing before anything is computed in vain."""
     with require_extra("Drawing needs matplotlib", "plots"):
-        import matplotlib  # noqa: F401
+        import matplotlib
+    return matplotlib
 
 
 def context(**others: Any) -> AbstractContextManager[None]:
     """Matplotlib settings of the figures, and others over them, in force inside a ``with`` only."""
-    need_matplotlib()
-    import matplotlib
-
-    return matplotlib.rc_context(_SETTINGS | others)
+    settings: AbstractContextManager[None] = need_matplotlib().rc_context(_SETTINGS | others)
+    return settings
 
 
 @contextmanager
 def canvas(width: float, height: float, figure: Figure | None = None, **others: Any) -> Iterator[Figure]:
     """Give a figure of a size in inches to draw in: the given one, or a new one unknown to pyplot."""
     with context(**others):
-        if figure is None:
-            from matplotlib.figure import Figure
+        from matplotlib.figure import Figure
 
-            figure = Figure()
+        figure = figure or Figure()
         figure.set_size_inches(width, height)
         yield figure
         # Ticks are made when first drawn: here, while the settings are in force.
@@ -91,9 +89,22 @@ class Display:
         drawn: Self = self.plot(**options)
         return drawn
 
-    def _begin(self, ax: Axes | None) -> Any:
-        """Keep the given axes, or those of a new figure."""
-        (self.ax_,), self.figure_ = row_for(ax)
+    def _begin(
+        self, ax: Axes | Sequence[Axes] | None, n: int | None = None, size: tuple[float, float] | None = None
+    ) -> Any:
+        """Keep the given axes, or those of a new figure of a size in inches: one, or a row of n."""
+        need_matplotlib()
+        import matplotlib.pyplot as plt
+
+        row = np.array(ax, dtype=object).ravel()
+        if ax is None:
+            row = plt.subplots(1, n or 1, figsize=size, layout="constrained", squeeze=False)[1][0]
+        if row.size != (n or 1):
+            raise ValueError(f"ax holds {row.size} axes: expected {n or 1}, one for each map, or None.")
+        for one in row:
+            if not isinstance(one, plt.Axes):
+                raise TypeError(f"ax={one!r}: expected matplotlib Axes to draw in, or None for a new figure.")
+        self.ax_, self.figure_ = row[0] if n is None else row, row[0].figure
         return self.ax_
 
 
@@ -138,21 +149,3 @@ def find_view(metric: Metric, view: str | int | None) -> tuple[Metric, int]:
     one.embedding_, one.n_views_, one.view_names_ = embedding.of_view(v), None, None
     one.n_features_in_ = len(embedding.starts[v].basis)
     return one, v
-
-
-def row_for(
-    ax: Axes | Sequence[Axes] | None, n: int = 1, size: tuple[float, float] | None = None
-) -> tuple[np.ndarray, Figure]:
-    """Return n axes and their figure: the given ones, or a row of a new figure of a size in inches."""
-    need_matplotlib()
-    import matplotlib.pyplot as plt
-
-    row = np.array(ax, dtype=object).ravel()
-    if ax is None:
-        row = plt.subplots(1, n, figsize=size, layout="constrained", squeeze=False)[1][0]
-    if row.size != n:
-        raise ValueError(f"ax holds {row.size} axes: expected {n}, one for each map, or None.")
-    for one in row:
-        if not isinstance(one, plt.Axes):
-            raise TypeError(f"ax={one!r}: expected matplotlib Axes to draw in, or None for a new figure.")
-    return row, row[0].figure

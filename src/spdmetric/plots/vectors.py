@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.decomposition import PCA
 from sklearn.metrics import pairwise_distances
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_consistent_length
 
 from spdmetric.geometry import PAIRWISE_METRICS, mean_riemann, pairwise_distance
 from spdmetric.plots.style import CLASS_LOOKS, Display, find_metric
@@ -23,11 +23,7 @@ if TYPE_CHECKING:
 
 def vectors_of(estimator: TransformerMixin, X: ArrayLike) -> np.ndarray:
     """Vectors that a fitted transformer gives, as a plain array."""
-    check_is_fitted(estimator)
-    vectors = np.asarray(to_numpy(estimator.transform(to_numpy(X))), dtype=np.float64)
-    if vectors.ndim != 2:
-        raise ValueError(f"Expected vectors of shape (n_matrices, p), got {vectors.shape}.")
-    return vectors
+    return np.asarray(to_numpy(estimator.transform(to_numpy(X))), dtype=np.float64)
 
 
 def _find_vectors(
