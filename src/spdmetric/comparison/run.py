@@ -18,7 +18,7 @@ from spdmetric.comparison.folds import Fold
 from spdmetric.comparison.methods import find_method, set_where_known
 from spdmetric.comparison.plan import Entry, Plan
 from spdmetric.comparison.scores import compute_losses
-from spdmetric.comparison.store import Result, Store, Task, digest, run_tasks
+from spdmetric.comparison.store import Result, Task, digest, run_tasks
 
 Part = tuple[int, int, bool, tuple[str, ...]]  # of a task: repeat, fold, whether recentered, methods
 
@@ -40,7 +40,7 @@ def run_plan(
     n_classes) and ``losses`` (n_repeats, n_tested) or None; the mean ``seconds`` of a fold; the first
     ``warning`` or None.  Finished parts are in the store at ``path``; for the others see `run_tasks`.
     """
-    results = run_tasks(_list_tasks(plan), Store(path), jobs=jobs, progress=progress)
+    results = run_tasks(_list_tasks(plan), path, jobs=jobs, progress=progress)
     found, failed = {}, {}
     for entry in (Entry(name, form) for form in plan.forms for name in plan.methods):
         parts = [at for at in results if entry.method in at[3] and entry.recentered == at[2]]
