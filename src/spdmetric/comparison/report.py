@@ -22,10 +22,9 @@ from sklearn.base import BaseEstimator
 from spdmetric import validation
 from spdmetric.comparison.folds import fit_keywords
 from spdmetric.comparison.methods import METHODS, REGRESSORS, check_names, find_method
-from spdmetric.comparison.page import describe, render
+from spdmetric.comparison.page import Origin, describe, render
 from spdmetric.comparison.pictures import draw_ranking
 from spdmetric.comparison.plan import Entry, Plan, make_plan
-from spdmetric.comparison.program import Origin
 from spdmetric.comparison.run import find_inner_groups, make_method, run_plan
 from spdmetric.comparison.scores import SCORES
 from spdmetric.comparison.store import digest
@@ -201,16 +200,16 @@ class Report:
     @property
     def rows(self) -> list[Row]:
         """The numbers, tidy: a row for each method and score; None where there is none."""
-        return [self._make_row(entry, key) for entry, own in self.verdict.scores.items() for key in own]
-
-    def _make_row(self, entry: Entry, key: str) -> Row:
-        verdict, decides = self.verdict, key == self.verdict.plan.scoring
-        family, tied = find_method(entry.method).family, entry in (verdict.best, *verdict.tied)
-        facts = (SCHEMA, entry.method, entry.title, family, entry.recentered, key, decides)
-        numbers = verdict.scores[entry][key] or (None,) * 4
-        behind = verdict.behind.get(entry, (None, None)) if decides else (None, None)
-        values = (*facts, *numbers[:4], *behind[:2], tied, verdict.outcomes[entry]["seconds"])
-        return dict(zip(COLUMNS, values, strict=True))
+        verdict, rows, none = self.verdict, list[Row](), (None,) * 4
+        for entry, scores in verdict.scores.items():
+            family, tied = find_method(entry.method).family, entry in (verdict.best, *verdict.tied)
+            for key, found in scores.items():
+                decides = key == verdict.plan.scoring
+                behind = (verdict.behind.get(entry) if decides else None) or none
+                facts = (SCHEMA, entry.method, entry.title, family, entry.recentered, key, decides)
+                values = (*facts, *(found or none)[:4], *behind[:2], tied, verdict.outcomes[entry]["seconds"])
+                rows.append(dict(zip(COLUMNS, values, strict=True)))
+        return rows
 
     @property
     def table(self) -> DataFrame | list[Row]:

@@ -99,17 +99,14 @@ def _test_method(plan: Plan, fold: Fold, truth: np.ndarray, name: str) -> Result
         warnings.simplefilter("always")
         (classifier, test), fitting = fold.timed(lambda: fold.fitted(estimator))
         labels, predicting = fold.timed(lambda: classifier.predict(test))
-        decision, proba = (
-            np.asarray(getattr(classifier, name)(test), dtype=float)
-            if n_classes and hasattr(classifier, name)
-            else None
-            for name in ("decision_function", "predict_proba")
-        )
+        given = [name for name in ("decision_function", "predict_proba") if hasattr(classifier, name)]
+        told = {name: np.asarray(getattr(classifier, name)(test), float) for name in given if n_classes}
     said = [str(w.message) for w in caught if not issubclass(w.category, DeprecationWarning)]
     known = np.asarray(getattr(classifier, "classes_", ()), dtype=int)
+    proba = told.get("predict_proba")
     return {
         "labels": np.asarray(labels).tolist(),
-        "scores": _round(_score_classes(decision, proba, known, n_classes)),
+        "scores": _round(_score_classes(told.get("decision_function"), proba, known, n_classes)),
         "losses": _round(None if proba is None else compute_losses(proba, known, truth)),
         "seconds": round(fitting + predicting, 3),
         "warning": " ".join(said[0].split()) if said else None,

@@ -118,9 +118,8 @@ def run_tasks(
     from tqdm import tqdm
 
     with closing(Store(path)) as store, warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", ".*You could benefit", UserWarning
-        )  # joblib's, that tasks are given up
+        # What joblib says where tasks are given up.
+        warnings.filterwarnings("ignore", ".*You could benefit", UserWarning)
         found = {at: {name: store.get(key) for name, key in keys.items()} for at, (keys, _) in tasks.items()}
         missing = {at: [name for name, kept in own.items() if kept is None] for at, own in found.items()}
         left = {at: names for at, names in missing.items() if names}
