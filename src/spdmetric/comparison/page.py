@@ -1,4 +1,4 @@
-"""The page, one HTML file with its style, pictures and script, worded in ``page.html``; and its code to copy."""
+"""The page, one HTML file with its style, pictures and script, worded in ``page.html``; and code to copy."""
 
 from __future__ import annotations
 
@@ -103,6 +103,7 @@ def render(report: Report, origin: Origin) -> str:
     return environment.get_template("page.html").render(
         {"report": report, "verdict": verdict, "metric": metric, "origin": origin, "answer": answer},
         **remarks(verdict),
+        described=[describe(m.X, m.labels, m.groups) for m in (report.data, report.test) if m is not None],
         saved=origin.saved or f"No model was saved; {how}, trained on all {len(plan.trained)} matrices.",
         pictures={name: pictures.as_svg(figure) for name, figure in figures.items()},
         title=origin.title or f"Which metric suits {named}?",  # of a file its name, never that of a folder

@@ -22,9 +22,9 @@ from sklearn.base import BaseEstimator
 from spdmetric import validation
 from spdmetric.comparison.folds import fit_keywords
 from spdmetric.comparison.methods import METHODS, REGRESSORS, check_names, find_method
-from spdmetric.comparison.page import Origin, describe, render
+from spdmetric.comparison.page import Origin, render
 from spdmetric.comparison.pictures import draw_ranking
-from spdmetric.comparison.plan import Entry, Plan, make_plan
+from spdmetric.comparison.plan import Plan, make_plan
 from spdmetric.comparison.run import find_inner_groups, make_method, run_plan
 from spdmetric.comparison.scores import SCORES
 from spdmetric.comparison.store import digest
@@ -125,7 +125,6 @@ def compare(
         test = _check_matrices(*test, None, "the test matrices")
     if channels is not None and len(channels) != data.X.shape[-1]:
         raise ValueError(f"channels has {len(channels)} names: expected {data.X.shape[-1]}, one a row.")
-    descriptions = [describe(m.X, m.labels, m.groups) for m in (data, test) if m is not None]
     wanted = None if methods is None else (methods,) if isinstance(methods, str) else tuple(methods)
     plan = make_plan(data, test, wanted, repeats, seed, scoring, class_weight, recenter)
     found = run_plan(plan, store, jobs=n_jobs, progress="compare" if verbose else None)
@@ -133,7 +132,7 @@ def compare(
     epochs: Any = X if hasattr(X, "get_data") else None
     info = None if epochs is None else epochs.copy().pick("data").info
     places = None if info is None or info.get_montage() is None else info
-    return Report(data, test, descriptions, judge(plan, *found), channels, facts, places)
+    return Report(data, test, judge(plan, *found), channels, facts, places)
 
 
 def _check_matrices(X: Any, y: ArrayLike | None, groups: ArrayLike | None, name: str) -> Matrices:
@@ -153,11 +152,9 @@ def _check_matrices(X: Any, y: ArrayLike | None, groups: ArrayLike | None, name:
         notes = (*found.notes, "The matrices are covariances of the signals, estimated by OAS.")
     if y is None:
         raise ValueError(f"There are no labels of {name}: pass them as y, or in test=(X_test, y_test).")
-    stack, labels = validation.as_numbers(X, "X"), validation.as_numpy(y, "y")
+    stack = validation.as_numbers(X, "X")
     validation.check_stack(stack, "X", views=True)
-    if labels.shape != stack.shape[:1]:
-        raise ValueError(f"y has shape {labels.shape}: expected one for each of {len(stack)} matrices.")
-    kept = validation.check_label_kind(labels, "y"), validation.check_groups(groups, len(stack))
+    kept = validation.check_labels(stack, y), validation.check_groups(groups, len(stack))
     return Matrices(stack, *kept, name, notes, channels=None if channels is None else tuple(channels))
 
 
@@ -184,7 +181,6 @@ class Report:
 
     data: Matrices
     test: Matrices | None
-    descriptions: list[dict[str, Any]]  # of both
     verdict: Verdict
     channels: Sequence[str] | None = None
     facts: dict[str, str] = field(default_factory=dict)  # date, version, settings: in words
