@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, StratifiedKFold
 
 from spdmetric.comparison.errors import Design
 from spdmetric.comparison.methods import (
@@ -226,8 +227,6 @@ def _check_numbers(y: np.ndarray) -> np.ndarray:
 
 
 def _split_by_groups(groups: np.ndarray) -> tuple[Splits, str]:
-    from sklearn.model_selection import GroupKFold, LeaveOneGroupOut
-
     n_groups = len(np.unique(groups))
     if n_groups < 2:
         raise ValueError(f"All matrices are in the group {groups[0]}: expected at least two groups.")
@@ -239,8 +238,6 @@ def _split_by_groups(groups: np.ndarray) -> tuple[Splits, str]:
 def _split_by_folds(
     X: np.ndarray, codes: np.ndarray, repeats: int | None, seed: int, regression: bool
 ) -> tuple[Splits, str]:
-    from sklearn.model_selection import KFold, StratifiedKFold
-
     repeats = repeats or int(np.clip(8e5 // (X[..., 0, 0].size * X.shape[-1] ** 3), 1, 5))
     if regression:
         if len(X) < 10:
