@@ -466,7 +466,7 @@ def test_less_log_loss_is_better_and_methods_without_probabilities_come_last():
     judged = made_up(right, scoring="logloss", losses=losses)
     assert [entry.method for entry in judged.scores] == ["spdmetric", "mdm", "euclid", "svm"]
     assert [entry.method for entry in judged.deciding] == ["spdmetric", "mdm", "euclid"]
-    assert judged.scores[Entry("svm")]["logloss"] is None
+    assert "logloss" not in judged.scores[Entry("svm")]
     assert judged.behind[Entry("mdm")].mean == pytest.approx(0.25)
     assert verdict.headline(judged).startswith(
         "Use LogEuclideanClassifier: log loss 0.250 on matrices it had not seen (best of 3; guessing: 0.693)."

@@ -198,13 +198,14 @@ class Report:
         """The numbers, tidy: a row for each method and score; None where there is none."""
         verdict, rows, none = self.verdict, list[Row](), (None,) * 4
         for entry, scores in verdict.scores.items():
-            family, tied = find_method(entry.method).family, entry in (verdict.best, *verdict.tied)
-            for key, found in scores.items():
+            family, seconds = find_method(entry.method).family, verdict.outcomes[entry]["seconds"]
+            tied = entry in (verdict.best, *verdict.tied)
+            for key in verdict.plan.scores:
                 decides = key == verdict.plan.scoring
-                behind = (verdict.behind.get(entry) if decides else None) or none
+                behind = verdict.behind.get(entry, none) if decides else none
                 facts = (SCHEMA, entry.method, entry.title, family, entry.recentered, key, decides)
-                values = (*facts, *(found or none)[:4], *behind[:2], tied, verdict.outcomes[entry]["seconds"])
-                rows.append(dict(zip(COLUMNS, values, strict=True)))
+                numbers = (*scores.get(key, none)[:4], *behind[:2])
+                rows.append(dict(zip(COLUMNS, (*facts, *numbers, tied, seconds), strict=True)))
         return rows
 
     @property

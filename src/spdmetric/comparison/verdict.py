@@ -30,7 +30,7 @@ class Verdict:
     plan: Plan
     outcomes: dict[Entry, Result]  # see `run_plan`
     failed: dict[Entry, str]
-    scores: dict[Entry, dict[str, Estimate | None]]  # the best first; None: the method gives no such score
+    scores: dict[Entry, dict[str, Estimate]]  # the best first; of each method those that it has
     deciding: dict[Entry, np.ndarray]  # values (n_repeats, n_tested) of the score that decides; likewise
 
     @property
@@ -88,9 +88,7 @@ class Verdict:
 
     def score(self, entry: Entry) -> Estimate:
         """The score that decides, of a method that has it."""
-        found = self.scores[entry][self.plan.scoring]
-        assert found is not None  # as `deciding` tells
-        return found
+        return self.scores[entry][self.plan.scoring]
 
     def compare(self, a: Entry, b: Entry) -> Estimate:
         """Gain of the first over the second."""
@@ -109,18 +107,14 @@ def judge(plan: Plan, outcomes: dict[Entry, Result], failed: dict[Entry, str]) -
     deciding = {at: criterion.sign * own[plan.scoring] for at, own in values.items() if plan.scoring in own}
     if not deciding:
         raise ValueError(f"No method gives scores for {criterion.word}: choose another scoring.")
-    # Equal ones in the order of the table.
-    ranked = sorted(deciding, key=lambda entry: -round(float(deciding[entry].mean()), 12))
-    scores = {
-        entry: {key: _estimate(plan, key, values[entry].get(key)) for key in plan.scores}
-        for entry in [*ranked, *(entry for entry in values if entry not in deciding)]
-    }
-    return Verdict(plan, outcomes, failed, scores, {entry: deciding[entry] for entry in ranked})
+    # Equal ones in the order of the table; those without the score last.
+    means = {at: round(float(own.mean()), 12) for at, own in deciding.items()}
+    ranked = sorted(values, key=lambda at: -means.get(at, -np.inf))
+    scores = {at: {key: _estimate(plan, key, own) for key, own in values[at].items()} for at in ranked}
+    return Verdict(plan, outcomes, failed, scores, {at: deciding[at] for at in ranked if at in deciding})
 
 
-def _estimate(plan: Plan, key: str, values: np.ndarray | None) -> Estimate | None:
-    if values is None:
-        return None
+def _estimate(plan: Plan, key: str, values: np.ndarray) -> Estimate:
     score, counted = SCORES[key], _count_tested(plan, key)
     return _rescale(estimate_mean(values, plan.design, counted, bounded=score.share), score)
 
