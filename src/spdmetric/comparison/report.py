@@ -152,9 +152,11 @@ def _check_matrices(X: Any, y: ArrayLike | None, groups: ArrayLike | None, name:
         notes = (*found.notes, "The matrices are covariances of the signals, estimated by OAS.")
     if y is None:
         raise ValueError(f"There are no labels of {name}: pass them as y, or in test=(X_test, y_test).")
-    stack = validation.as_numbers(X, "X")
+    stack, labels = validation.as_numbers(X, "X"), validation.as_numpy(y, "y")
     validation.check_stack(stack, "X", views=True)
-    kept = validation.check_labels(stack, y), validation.check_groups(groups, len(stack))
+    if labels.shape != stack.shape[:1]:
+        raise ValueError(f"y has shape {labels.shape}: expected one for each of {len(stack)} matrices.")
+    kept = validation.check_label_kind(labels, "y"), validation.check_groups(groups, len(stack))
     return Matrices(stack, *kept, name, notes, channels=None if channels is None else tuple(channels))
 
 
