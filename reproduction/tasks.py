@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spdmetric.comparison.store import Store, digest, run_tasks
+from spdmetric.comparison.store import digest, run_tasks
 
 __all__ = ["Key", "Work", "digest", "finish"]
 
@@ -37,7 +37,7 @@ def finish(
     for (row, repeat), work in works.items():
         common = {**settings, "row": row, "repeat": repeat}
         tasks[row, repeat] = ({name: {**common, "method": name} for name in work.names}, work.prepare)
-    found = run_tasks(tasks, Store(path), jobs=jobs, progress=progress)
+    found = run_tasks(tasks, path, jobs=jobs, progress=progress)
     failed = [
         f"{name} in row {row}, repeat {repeat}: {result}"
         for (row, repeat), results in found.items()

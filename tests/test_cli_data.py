@@ -18,7 +18,7 @@ from spdmetric.cli import main
 from spdmetric.comparison import run as work
 from spdmetric.comparison.folds import steps_of
 from spdmetric.comparison.methods import METHODS, Sizes
-from spdmetric.comparison.program import Origin, write_program
+from spdmetric.comparison.page import Origin, write_program
 from spdmetric.io.matrices import read_matrices
 from spdmetric.io.signals import read_signals
 

@@ -30,9 +30,8 @@ from random_matrices import labeled
 from spdmetric.cli import main
 from spdmetric.comparison import run, scores, verdict
 from spdmetric.comparison.methods import METHODS
-from spdmetric.comparison.page import describe
+from spdmetric.comparison.page import Origin, describe
 from spdmetric.comparison.plan import Entry, make_plan
-from spdmetric.comparison.program import Origin
 from spdmetric.comparison.report import COLUMNS
 from spdmetric.comparison.run import run_plan
 from spdmetric.datasets import recenter
@@ -392,11 +391,11 @@ def test_ties_are_named_up_to_three_and_never_out_of_order():
     judged = made_up(right, groups=HALF)
     assert [entry in judged.tied for entry in judged.scores] == [False, True, False, False]
     assert [gain.sign for gain in judged.behind.values()] == [0, 1, 0]
-    assert verdict.tie_sentence(judged) == "Not clearly behind MDM: Tangent space + SVM."
+    assert verdict.remarks(judged)["ties"] == "Not clearly behind MDM: Tangent space + SVM."
     many = dict.fromkeys(("mdm", "svm", "euclid", "nca", LDA), EIGHTY)
-    found = verdict.tie_sentence(made_up(many))
+    found = verdict.remarks(made_up(many))["ties"]
     assert found == "Not clearly behind MDM: 4 others, marked ≈ in the table."
-    assert verdict.tie_sentence(made_up({"mdm": EIGHTY})) == ""
+    assert verdict.remarks(made_up({"mdm": EIGHTY}))["ties"] == ""
 
 
 @pytest.mark.parametrize(("noise", "word"), [(0.6, "is more than"), (0.2, "is within")])
@@ -457,7 +456,7 @@ def test_less_log_loss_is_better_and_methods_without_probabilities_come_last():
     judged = made_up(right, scoring="logloss", losses=losses)
     assert [entry.method for entry in judged.scores] == ["spdmetric", "mdm", "euclid", "svm"]
     assert [entry.method for entry in judged.deciding] == ["spdmetric", "mdm", "euclid"]
-    assert judged.scores[Entry("svm")]["logloss"] is None
+    assert "logloss" not in judged.scores[Entry("svm")]
     assert judged.behind[Entry("mdm")].mean == pytest.approx(0.25)
     assert verdict.headline(judged).startswith(
         "Use LogEuclideanClassifier: log loss 0.250 on matrices it had not seen (best of 3; guessing: 0.693)."

@@ -2,6 +2,7 @@
 
 import os
 import time
+from contextlib import closing
 from functools import partial
 
 import numpy as np
@@ -133,23 +134,23 @@ def test_failures_are_reported_and_tried_again(tmp_path):
     calls, fails, path = [], {"3"}, tmp_path / "a.state"
     keys = [{name: {"task": k, "name": name} for name in "23"} for k in range(2)]
     tasks = {k: (keys[k], partial(squares, calls, fails)) for k in range(2)}
-    assert run_tasks(tasks, Store(path))[1] == {"2": 4.0, "3": "MemoryError: too large"}
+    assert run_tasks(tasks, path)[1] == {"2": 4.0, "3": "MemoryError: too large"}
     assert "MemoryError" not in path.read_text()
     calls.clear()
     fails.clear()
     for _ in range(2):
-        assert run_tasks(tasks, Store(path))[1] == {"2": 4.0, "3": 9.0}
+        assert run_tasks(tasks, path)[1] == {"2": 4.0, "3": 9.0}
         assert calls == ["3", "3"]
 
 
 def test_a_bar_counts_the_tasks(capsys, monkeypatch):
     """In a terminal alone, and only where it is named."""
     tasks = {k: ({"2": {"task": k}}, partial(squares, [], ())) for k in range(3)}
-    run_tasks(tasks, Store(), progress="run")
+    run_tasks(tasks, None, progress="run")
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    run_tasks(tasks, Store())
+    run_tasks(tasks, None)
     assert capsys.readouterr().err == ""
-    run_tasks(tasks, Store(), progress="run")
+    run_tasks(tasks, None, progress="run")
     assert "run: 100%" in capsys.readouterr().err
 
 
@@ -157,8 +158,8 @@ def test_a_bar_counts_the_tasks(capsys, monkeypatch):
 def test_files_of_others_are_refused(content, tmp_path):
     path = tmp_path / "toy.state"
     path.write_text(content)
-    with pytest.raises(ValueError, match="is not a state file of spdmetric: remove it"), Store(path):
-        pass
+    with pytest.raises(ValueError, match="is not a state file of spdmetric: remove it"):
+        Store(path)
     assert path.read_text() == content
 
 
@@ -166,12 +167,12 @@ def test_files_of_others_are_refused(content, tmp_path):
 def test_what_a_killed_run_left_of_a_line_is_cut_off(left, tmp_path):
     path = tmp_path / "a.state"
     path.write_text(left)
-    with Store(path) as store:
+    with closing(Store(path)) as store:
         assert store.get({"method": "mdm"}) is None
         store.put({"method": "mdm"}, [1.5])
     whole = path.read_bytes()
     path.write_bytes(whole + left.encode()[:-1])
-    with Store(path) as store:
+    with closing(Store(path)) as store:
         assert store.get({"method": "mdm"}) == [1.5]
     assert path.read_bytes() == whole
 
@@ -179,28 +180,28 @@ def test_what_a_killed_run_left_of_a_line_is_cut_off(left, tmp_path):
 @pytest.mark.parametrize("line", [b"hello", b"[1]", b"3", b"\xff\xfe", b"[" * 100_000, b"", b'{"key": {}}'])
 def test_damaged_lines_are_left_out(line, tmp_path):
     path = tmp_path / "a.state"
-    with Store(path) as store:
+    with closing(Store(path)) as store:
         store.put({"k": 0}, 1.5)
     path.write_bytes(path.read_bytes() + line + b"\n")
-    with Store(path) as store:
+    with closing(Store(path)) as store:
         store.put({"k": 1}, 2.5)
-    with Store(path) as store:
+    with closing(Store(path)) as store:
         assert [store.get({"k": k}) for k in range(3)] == [1.5, 2.5, None]
 
 
 def test_a_second_process_is_told(tmp_path):
     pytest.importorskip("fcntl")
     busy = pytest.raises(ValueError, match=r"a\.state is being written by another process: wait")
-    with Store(tmp_path / "a.state"), busy, Store(tmp_path / "a.state"):
-        pass
-    with Store(tmp_path / "a.state") as store:
+    with closing(Store(tmp_path / "a.state")), busy:
+        Store(tmp_path / "a.state")
+    with closing(Store(tmp_path / "a.state")) as store:
         assert store.get({}) is None
 
 
 def test_a_pipe_is_no_store(tmp_path):
     os.mkfifo(tmp_path / "a.state")
-    with pytest.raises(ValueError, match="not a regular file"), Store(tmp_path / "a.state"):
-        pass
+    with pytest.raises(ValueError, match="not a regular file"):
+        Store(tmp_path / "a.state")
 
 
 # -- baselines ----------------------------------------------------------------------------

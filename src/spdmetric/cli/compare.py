@@ -10,8 +10,7 @@ from spdmetric.cli.inputs import Input, read_input, save_model
 from spdmetric.cli.options import STATE
 from spdmetric.cli.terminal import printable, say, tell
 from spdmetric.comparison.methods import METHODS, REGRESSORS, check_names
-from spdmetric.comparison.page import need_page
-from spdmetric.comparison.program import Origin
+from spdmetric.comparison.page import Origin, need_page
 from spdmetric.comparison.report import Report
 from spdmetric.comparison.report import compare as compare_methods
 from spdmetric.comparison.verdict import saved_sentence
@@ -69,7 +68,10 @@ def _write(report: Report, data: Input, arguments: Namespace) -> None:
     values = {name: value for name in options if (value := getattr(arguments, name)) is not None}
     read = {name: getattr(data.recipe, name, None) for name in ("events", "band", "window")}
     values |= {name: value for name, value in read.items() if value is not None}
-    saved = arguments.save and (arguments.method or report.verdict.unaided[0], arguments.save.name)
+    kept, saved = arguments.method or report.verdict.unaided[0], ""
+    if arguments.save:
+        save_model(report.best_estimator(kept), data, arguments.save)
+        saved = saved_sentence(report.verdict, kept, arguments.save.name)
     origin = Origin(
         arguments.data.name,
         arguments.test and arguments.test.name,
@@ -81,8 +83,6 @@ def _write(report: Report, data: Input, arguments: Namespace) -> None:
         saved=saved,
         title=arguments.title,
     )
-    if saved:
-        save_model(report.best_estimator(arguments.method), data, arguments.save)
     report.save(arguments.out, origin)
     texts = ((arguments.csv, report.as_csv), (arguments.json, report.as_json))
     written = [arguments.out, *(path for path, _ in texts if path is not None)]
@@ -91,4 +91,4 @@ def _write(report: Report, data: Input, arguments: Namespace) -> None:
             write_atomically(path, text())
     tell(str(report), "", *(f"written: {path}" for path in written))
     if saved:
-        tell(f"written: {arguments.save}", printable(saved_sentence(report.verdict, *saved)))
+        tell(f"written: {arguments.save}", printable(saved))

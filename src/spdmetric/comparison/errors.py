@@ -110,7 +110,8 @@ def _widen(values: np.ndarray, design: Design, alone: float) -> tuple[float, flo
     normal = float(ndtri(LEVEL)) ** 2
     if design.codes is None:
         return normal * alone, 0.0
-    residuals = np.bincount(design.codes.ravel(), weights=(values - values.mean()).ravel())
+    codes = design.codes[: len(values)]
+    residuals = np.bincount(codes.ravel(), weights=(values - values.mean()).ravel())
     k = len(residuals)
     spread = k / (k - 1) * float(np.sum(residuals**2)) / values.size**2 * (1 + k * design.overlap)
     wide = float(stdtrit(k - 1, LEVEL)) ** 2

@@ -72,11 +72,9 @@ class Sizes(NamedTuple):
         return self._replace(d=self.smallest_rank, shared=False) if self.shared else self
 
     @property
-    def low_rank(self) -> int | None:
-        """Half the rank; None for definite matrices smaller than four."""
-        if self.definite:
-            return max(2, self.d // 2) if self.d >= 4 else None
-        return max(1, self.smallest_rank // 2)  # near it, some are all but singular on the directions
+    def low_rank(self) -> int:
+        """Half the rank: near it, some singular matrices are all but singular on the directions."""
+        return max(1, self.smallest_rank // 2)
 
 
 Make = Callable[[Sizes], BaseEstimator]

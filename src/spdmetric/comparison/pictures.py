@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import warnings
-from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
+from io import StringIO
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
@@ -43,14 +42,14 @@ _TEXT: Any = {
 }
 
 
-def as_image(figure: style.Figure) -> str:
-    """The address of a picture that is part of the page."""
+def as_svg(figure: style.Figure) -> str:
+    """A picture as text, the same for the same numbers."""
     import matplotlib
 
-    file = io.BytesIO()
+    file = StringIO()
     with matplotlib.rc_context(_TEXT):
         figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
-    return "data:image/svg+xml;base64," + b64encode(file.getvalue()).decode()
+    return file.getvalue()
 
 
 @contextmanager
@@ -98,9 +97,8 @@ def draw_learned(
     found = patterns_of(metric, X, codes[plan.trained])
     found = found._replace(patterns=found.patterns @ basis.T, classes=np.array(names))
     info = info or _find_places(channels)
-    figures = {
-        "patterns": _draw_patterns(found.shown, channels) if info is None else _draw_heads(found, info)
-    }
+    drawn = _draw_patterns(found.shown, channels) if info is None else _draw_heads(found, info)
+    figures = {"patterns": drawn}
     if hasattr(metric, "cv_results_"):
         with _begin(3.6) as (figures["candidates"], axes):
             ChoiceDisplay.from_estimator(metric, ax=axes)

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, StratifiedKFold
 
 from spdmetric.comparison.errors import Design
 from spdmetric.comparison.methods import (
@@ -25,10 +26,9 @@ from spdmetric.comparison.methods import (
 )
 from spdmetric.comparison.scores import SCORES, Score
 from spdmetric.datasets import recenter
+from spdmetric.estimators import CommonRange
 from spdmetric.io.matrices import Matrices
-from spdmetric.linalg.symmetric import congruence
-from spdmetric.objectives.start import common_range
-from spdmetric.validation import check_symmetric, check_value, is_regression, one_of
+from spdmetric.validation import check_psd, check_value, is_regression, one_of
 
 # Of each repeat the folds, of each fold training and test indices.
 Splits = tuple[tuple[tuple[np.ndarray, np.ndarray], ...], ...]
@@ -110,7 +110,7 @@ class Plan:
     @cached_property
     def places(self) -> list[list[np.ndarray]]:
         """Of each repeat and fold, where its test matrices are among those tested."""
-        return [[np.searchsorted(self.tested, test) for _, test in folds] for folds in self.splits]
+        return [[test - self.tested[0] for _, test in folds] for folds in self.splits]
 
     @property
     def trained(self) -> np.ndarray:
@@ -135,25 +135,26 @@ def make_plan(
     check_value("scoring", scoring, one_of(None, *SCORES))
     check_value("class_weight", class_weight, one_of(None, "balanced"))
     numbers = is_regression(data.labels, "auto")
-    if numbers and scoring is not None and not SCORES[scoring].regression:
+    scoring = scoring or ("r2" if numbers else "accuracy")
+    regression = SCORES[scoring].regression
+    if numbers and not regression:
         raise ValueError(
             f"scoring={scoring!r} is for classes, and y holds numbers, not all whole: choose r2 or mae."
         )
-    scoring = scoring or ("r2" if numbers else "accuracy")
-    regression = SCORES[scoring].regression
-    registry, default = (REGRESSORS, tuple(REGRESSORS)) if regression else (METHODS, COMPARED)
-    check_names(methods or (), registry)
+    registry = REGRESSORS if regression else METHODS
+    names = methods or (tuple(REGRESSORS) if regression else COMPARED)
+    check_names(names, registry)
     # Matrices of float32 are symmetric up to rounding of float32: they are averaged before they are cast.
-    X, y, n = _check_symmetric(data.X), data.labels, len(data.X)
+    X, y, n = check_psd(data.X, 1), data.labels, len(data.X)
     if test is not None:
         _check_test(data, test)
-        X, y = np.concatenate([X, _check_symmetric(test.X)]), np.concatenate([y, test.labels])
+        X, y = np.concatenate([X, check_psd(test.X, 1)]), np.concatenate([y, test.labels])
     classes, codes = (None, _check_numbers(y)) if regression else np.unique(y, return_inverse=True)
     if test is not None:
         splits: Splits = (((np.arange(n), np.arange(n, len(X))),),)
         how = f"Every method was trained on the {n} matrices and tested on the {len(X) - n} of {test.name}."
     elif data.groups is not None:
-        splits, how = _split_by_groups(codes, data.groups)
+        splits, how = _split_by_groups(data.groups)
     else:
         splits, how = _split_by_folds(X, codes, repeats, seed, regression)
     trained = [codes[train] for folds in splits for train, _ in folds]
@@ -166,26 +167,19 @@ def make_plan(
     n_train = min(map(len, trained))
     smallest = min((int(own.min()) for own in counts), default=n_train)
     sizes = Sizes.from_data(X, codes)._replace(n=n_train, smallest_class=smallest)
-    left_out = {name: why for name in methods or default if (why := find_obstacle(registry[name], sizes))}
+    left_out = {name: why for name in names if (why := find_obstacle(registry[name], sizes))}
     if methods is None:  # what is named is run at any size
         why = f"would take long with {len(X)} matrices of size {sizes.d}; name it in the methods to run it"
         n_classes = 0 if classes is None else len(classes)
-        slow = [name for name in default if registry[name].is_slow(len(X), sizes.d, n_classes)]
+        slow = [name for name in names if registry[name].is_slow(len(X), sizes.d, n_classes)]
         left_out = dict.fromkeys(slow, why) | left_out
-    run = tuple(name for name in methods or default if name not in left_out)
+    run = tuple(name for name in names if name not in left_out)
     if not run:
         reasons = "; ".join(f"{name} {why}" for name, why in left_out.items())
         raise ValueError(f"No method can be run on these matrices: {reasons}.")
-    recentered = _recenter(X, data, recenter, definite=sizes.inside.definite)
+    recentered = _recenter(X, data, recenter, sizes)
     settings = (seed, data.groups, scoring, class_weight, recentered)
     return Plan(X, codes, classes, splits, how, sizes, run, left_out, *settings)
-
-
-def _check_symmetric(X: np.ndarray) -> np.ndarray:
-    """Matrices in float64, of each view where there are several."""
-    if X.ndim == 3:
-        return check_symmetric(X)
-    return np.stack([check_symmetric(X[:, v], name=f"X[:, {v}]") for v in range(X.shape[1])], axis=1)
 
 
 def _check_test(data: Matrices, test: Matrices) -> None:
@@ -202,7 +196,7 @@ def _check_test(data: Matrices, test: Matrices) -> None:
         )
 
 
-def _recenter(X: np.ndarray, data: Matrices, wanted: bool | None, *, definite: bool) -> np.ndarray | None:
+def _recenter(X: np.ndarray, data: Matrices, wanted: bool | None, sizes: Sizes) -> np.ndarray | None:
     """Recenter each group by its Riemannian mean, in the range that all share; None where not wanted."""
     if wanted is False or (wanted is None and data.groups is None):
         return None
@@ -210,17 +204,17 @@ def _recenter(X: np.ndarray, data: Matrices, wanted: bool | None, *, definite: b
         raise ValueError("recenter: expected groups, sessions or subjects for instance, or test matrices.")
     domains = np.full(len(X), -1)  # of the test matrices
     domains[: len(data.X)] = 0 if data.groups is None else np.unique(data.groups, return_inverse=True)[1]
-    why = None if definite else "the matrices have no common range"
+    why = None if sizes.inside.definite else "the matrices have no common range"
     if np.unique(domains, return_counts=True)[1].min() < 2:
         why = "a group has one matrix, its own mean"
     if why is not None:
         if wanted:
             raise ValueError(f"recenter: {why}. Leave it out.")
         return None
-    basis = np.eye(X.shape[-1]) if X.ndim == 4 else common_range(lambda f: f(X).mean(axis=0))
-    if basis.shape[1] == X.shape[-1]:
+    if not sizes.shared:
         return recenter(X, domains)
-    return congruence(basis, recenter(congruence(basis.T, X), domains))
+    inside = CommonRange().fit(X)
+    return inside.inverse_transform(recenter(inside.transform(X), domains))
 
 
 def _check_numbers(y: np.ndarray) -> np.ndarray:
@@ -232,28 +226,24 @@ def _check_numbers(y: np.ndarray) -> np.ndarray:
     return y.astype(np.float64)
 
 
-def _split_by_groups(codes: np.ndarray, groups: np.ndarray) -> tuple[Splits, str]:
-    from sklearn.model_selection import GroupKFold, LeaveOneGroupOut
-
+def _split_by_groups(groups: np.ndarray) -> tuple[Splits, str]:
     n_groups = len(np.unique(groups))
     if n_groups < 2:
         raise ValueError(f"All matrices are in the group {groups[0]}: expected at least two groups.")
     splitter, folds = (LeaveOneGroupOut(), "alone") if n_groups <= 10 else (GroupKFold(10), "in ten folds")
     how = f"Each of the {n_groups} groups was left out in turn, {folds}: trained on the rest, tested on it."
-    return (tuple(splitter.split(codes, codes, groups)),), how
+    return (tuple(splitter.split(groups, groups=groups)),), how
 
 
 def _split_by_folds(
     X: np.ndarray, codes: np.ndarray, repeats: int | None, seed: int, regression: bool
 ) -> tuple[Splits, str]:
-    from sklearn.model_selection import KFold, StratifiedKFold
-
-    if repeats is None:
-        repeats = int(np.clip(8e5 // (X[..., 0, 0].size * X.shape[-1] ** 3), 1, 5))
+    repeats = repeats or int(np.clip(8e5 // (X[..., 0, 0].size * X.shape[-1] ** 3), 1, 5))
     if regression:
         if len(X) < 10:
             raise ValueError(f"There are {len(X)} matrices: expected at least 10 to cut folds of.")
         kind, folds = KFold, 5
+        how = "5-fold cross-validation: each target was predicted by methods that never saw the matrix."
     else:
         counts = np.sort(np.bincount(codes))
         if len(counts) < 2:
@@ -265,12 +255,11 @@ def _split_by_folds(
             )
         # A class of two or three is in some folds only, and then has another matrix in training.
         kind, folds = StratifiedKFold, min(5, int(counts[0] if counts[0] >= 4 else counts[-1]))
-    draws = range(1000 * seed, 1000 * seed + repeats)
+        how = (
+            f"Stratified {folds}-fold cross-validation: each matrix was labeled by methods that never saw it."
+        )
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)  # as said above
-        kinds = (kind(folds, shuffle=True, random_state=draw % 2**32) for draw in draws)
+        kinds = (kind(folds, shuffle=True, random_state=(1000 * seed + k) % 2**32) for k in range(repeats))
         splits = tuple(tuple(one.split(X, codes)) for one in kinds)
-    how = f"Stratified {folds}-fold cross-validation: each matrix was labeled by methods that never saw it."
-    if regression:
-        how = "5-fold cross-validation: each target was predicted by methods that never saw the matrix."
     return splits, how if repeats == 1 else f"{how} The folds were drawn {repeats} times."

@@ -22,10 +22,9 @@ from sklearn.base import BaseEstimator
 from spdmetric import validation
 from spdmetric.comparison.folds import fit_keywords
 from spdmetric.comparison.methods import METHODS, REGRESSORS, check_names, find_method
-from spdmetric.comparison.page import describe, render
+from spdmetric.comparison.page import Origin, render
 from spdmetric.comparison.pictures import draw_ranking
-from spdmetric.comparison.plan import Entry, Plan, make_plan
-from spdmetric.comparison.program import Origin
+from spdmetric.comparison.plan import Plan, make_plan
 from spdmetric.comparison.run import find_inner_groups, make_method, run_plan
 from spdmetric.comparison.scores import SCORES
 from spdmetric.comparison.store import digest
@@ -126,7 +125,6 @@ def compare(
         test = _check_matrices(*test, None, "the test matrices")
     if channels is not None and len(channels) != data.X.shape[-1]:
         raise ValueError(f"channels has {len(channels)} names: expected {data.X.shape[-1]}, one a row.")
-    descriptions = [describe(m.X, m.labels, m.groups) for m in (data, test) if m is not None]
     wanted = None if methods is None else (methods,) if isinstance(methods, str) else tuple(methods)
     plan = make_plan(data, test, wanted, repeats, seed, scoring, class_weight, recenter)
     found = run_plan(plan, store, jobs=n_jobs, progress="compare" if verbose else None)
@@ -134,7 +132,7 @@ def compare(
     epochs: Any = X if hasattr(X, "get_data") else None
     info = None if epochs is None else epochs.copy().pick("data").info
     places = None if info is None or info.get_montage() is None else info
-    return Report(data, test, descriptions, judge(plan, *found), channels, facts, places)
+    return Report(data, test, judge(plan, *found), channels, facts, places)
 
 
 def _check_matrices(X: Any, y: ArrayLike | None, groups: ArrayLike | None, name: str) -> Matrices:
@@ -185,7 +183,6 @@ class Report:
 
     data: Matrices
     test: Matrices | None
-    descriptions: list[dict[str, Any]]  # of both
     verdict: Verdict
     channels: Sequence[str] | None = None
     facts: dict[str, str] = field(default_factory=dict)  # date, version, settings: in words
@@ -201,16 +198,17 @@ class Report:
     @property
     def rows(self) -> list[Row]:
         """The numbers, tidy: a row for each method and score; None where there is none."""
-        return [self._make_row(entry, key) for entry, own in self.verdict.scores.items() for key in own]
-
-    def _make_row(self, entry: Entry, key: str) -> Row:
-        verdict, decides = self.verdict, key == self.verdict.plan.scoring
-        family, tied = find_method(entry.method).family, entry in (verdict.best, *verdict.tied)
-        facts = (SCHEMA, entry.method, entry.title, family, entry.recentered, key, decides)
-        numbers = verdict.scores[entry][key] or (None,) * 4
-        behind = verdict.behind.get(entry, (None, None)) if decides else (None, None)
-        values = (*facts, *numbers[:4], *behind[:2], tied, verdict.outcomes[entry]["seconds"])
-        return dict(zip(COLUMNS, values, strict=True))
+        verdict, rows, none = self.verdict, list[Row](), (None,) * 4
+        for entry, scores in verdict.scores.items():
+            family, seconds = find_method(entry.method).family, verdict.outcomes[entry]["seconds"]
+            tied = entry in (verdict.best, *verdict.tied)
+            for key in verdict.plan.scores:
+                decides = key == verdict.plan.scoring
+                behind = verdict.behind.get(entry, none) if decides else none
+                facts = (SCHEMA, entry.method, entry.title, family, entry.recentered, key, decides)
+                numbers = (*scores.get(key, none)[:4], *behind[:2])
+                rows.append(dict(zip(COLUMNS, (*facts, *numbers, tied, seconds), strict=True)))
+        return rows
 
     @property
     def table(self) -> DataFrame | list[Row]:

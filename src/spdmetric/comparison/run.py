@@ -18,7 +18,7 @@ from spdmetric.comparison.folds import Fold
 from spdmetric.comparison.methods import find_method, set_where_known
 from spdmetric.comparison.plan import Entry, Plan
 from spdmetric.comparison.scores import compute_losses
-from spdmetric.comparison.store import Result, Store, Task, digest, run_tasks
+from spdmetric.comparison.store import Result, Task, digest, run_tasks
 
 Part = tuple[int, int, bool, tuple[str, ...]]  # of a task: repeat, fold, whether recentered, methods
 
@@ -40,7 +40,7 @@ def run_plan(
     n_classes) and ``losses`` (n_repeats, n_tested) or None; the mean ``seconds`` of a fold; the first
     ``warning`` or None.  Finished parts are in the store at ``path``; for the others see `run_tasks`.
     """
-    results = run_tasks(_list_tasks(plan), Store(path), jobs=jobs, progress=progress)
+    results = run_tasks(_list_tasks(plan), path, jobs=jobs, progress=progress)
     found, failed = {}, {}
     for entry in (Entry(name, form) for form in plan.forms for name in plan.methods):
         parts = [at for at in results if entry.method in at[3] and entry.recentered == at[2]]
@@ -99,17 +99,14 @@ def _test_method(plan: Plan, fold: Fold, truth: np.ndarray, name: str) -> Result
         warnings.simplefilter("always")
         (classifier, test), fitting = fold.timed(lambda: fold.fitted(estimator))
         labels, predicting = fold.timed(lambda: classifier.predict(test))
-        decision, proba = (
-            np.asarray(getattr(classifier, name)(test), dtype=float)
-            if n_classes and hasattr(classifier, name)
-            else None
-            for name in ("decision_function", "predict_proba")
-        )
+        given = [name for name in ("decision_function", "predict_proba") if hasattr(classifier, name)]
+        told = {name: np.asarray(getattr(classifier, name)(test), float) for name in given if n_classes}
     said = [str(w.message) for w in caught if not issubclass(w.category, DeprecationWarning)]
     known = np.asarray(getattr(classifier, "classes_", ()), dtype=int)
+    proba = told.get("predict_proba")
     return {
         "labels": np.asarray(labels).tolist(),
-        "scores": _round(_score_classes(decision, proba, known, n_classes)),
+        "scores": _round(_score_classes(told.get("decision_function"), proba, known, n_classes)),
         "losses": _round(None if proba is None else compute_losses(proba, known, truth)),
         "seconds": round(fitting + predicting, 3),
         "warning": " ".join(said[0].split()) if said else None,

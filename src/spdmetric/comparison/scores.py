@@ -18,7 +18,6 @@ class Score(NamedTuple):
 
     word: str
     axis: str = "per cent"
-    gain: str = "points"  # what is gained by being better
     sign: int = 1  # -1: less is better
     digits: int = 1
     share: bool = True  # between 0 and 1, shown in per cent, with errors never less than binomial ones
@@ -28,18 +27,20 @@ class Score(NamedTuple):
     def scale(self) -> float:
         return 100.0 if self.share else 1.0
 
+    @property
+    def gain(self) -> str:
+        """What is gained by being better."""
+        own = f"of {self.word}" if self.regression else self.axis
+        return "points" if self.share else own
+
 
 SCORES = {
     "accuracy": Score("accuracy"),
     "balanced": Score("balanced accuracy"),
     "auc": Score("AUC"),
-    "logloss": Score("log loss", "nats", "nats", -1, 3, share=False),
-    "r2": Score("R²", "", "of R²", 1, 2, share=False, regression=True),
-    "mae": Score(
-        *("mean absolute error", "in units of the target", "of mean absolute error", -1),
-        share=False,
-        regression=True,
-    ),
+    "logloss": Score("log loss", "nats", -1, 3, share=False),
+    "r2": Score("R²", "", 1, 2, share=False, regression=True),
+    "mae": Score("mean absolute error", "in units of the target", -1, share=False, regression=True),
 }
 
 Rows = Sequence[np.ndarray]  # test matrices of each fold, as places among those tested

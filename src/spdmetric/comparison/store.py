@@ -12,7 +12,7 @@ import os
 import signal
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 from textwrap import shorten
@@ -28,6 +28,7 @@ try:
 except ImportError:  # Windows: a second process on one file is not noticed
     fcntl = None  # type: ignore[assignment]
 
+_OTHER = "choose another --out."
 T = TypeVar("T")
 Result = Any  # what JSON gives back as it was: numbers, lists, dicts; a text says why there is none
 Key = Mapping[str, Any]  # likewise
@@ -38,68 +39,63 @@ Task = tuple[Mapping[str, Key], Start]  # results of one process: keys by name, 
 class Store:
     """Finished results by their keys, each a line of JSON; a line that cannot be read is left out.
 
-    To be used in a ``with`` statement, during which no other process can use the file.  Without a path,
-    results are kept in memory.
+    Until it is closed no other process can use the file.  Without a path nothing is kept.
     """
 
     def __init__(self, path: str | PathLike[str] | None = None):
-        self.path = None if path is None else Path(path)
         self._file: BinaryIO | None = None
         self._results: dict[str, Result] = {}
-
-    def __enter__(self) -> Store:
-        if self.path is not None:
-            if is_special(self.path):
-                raise ValueError(f"{self.path} is not a regular file: remove it, or choose another --out.")
-            with explain_os_error(self.path, "cannot be written"):
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                self._file = self.path.open("ab+")
+        if path is not None:
+            if is_special(path):
+                raise ValueError(f"{path} is not a regular file: remove it, or {_OTHER}")
+            with explain_os_error(path, "cannot be written"):
+                Path(path).parent.mkdir(parents=True, exist_ok=True)
+                self._file = Path(path).open("ab+")  # noqa: SIM115, until `close`
             try:
-                self._results = self._read(self._file)
+                self._results = _read_alone(self._file)
             except ValueError:
-                self._file.close()
+                self.close()
                 raise
-        return self
 
-    def __exit__(self, *error: object) -> None:
+    def close(self) -> None:
+        """Let other processes use the file."""
         if self._file is not None:
             with suppress(OSError):  # of a full disk, which `put` reports
                 self._file.close()
 
     def get(self, key: Key) -> Result | None:
-        """The result of a key; None where there is none."""
+        """The result of a key, when the file was opened; None where there is none."""
         return self._results.get(json.dumps(key, sort_keys=True))
 
     def put(self, key: Key, result: Result) -> None:
         """Keep a result; it is on disk when this returns."""
-        self._results[json.dumps(key, sort_keys=True)] = result
-        if self.path is not None and self._file is not None:
-            with explain_os_error(self.path, "could not be written to its end"):
+        if self._file is not None:
+            with explain_os_error(self._file.name, "could not be written to its end"):
                 self._file.write(json.dumps({"key": key, "result": result}).encode() + b"\n")
                 self._file.flush()
                 os.fsync(self._file.fileno())
 
-    def _read(self, file: BinaryIO) -> dict[str, Result]:
-        """Lock the file, read whole lines, and cut off what a killed process left of the last one."""
-        other = "choose another --out."
+
+def _read_alone(file: BinaryIO) -> dict[str, Result]:
+    """Lock a file, read whole lines, and cut off what a killed process left of the last one."""
+    if fcntl is not None:
         try:
-            if fcntl is not None:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             why = "is being written by another process: wait until it ends"
-            raise ValueError(f"{self.path} {why}, or {other}") from error
-        file.seek(0)
-        text, beginning = file.read(), b'{"key": '
-        if not beginning.startswith(text[: len(beginning)]):
-            raise ValueError(f"{self.path} is not a state file of spdmetric: remove it, or {other}")
-        whole = text.rfind(b"\n") + 1
-        file.truncate(whole)
-        found = {}
-        for line in text[:whole].splitlines():
-            with suppress(ValueError, KeyError, TypeError, RecursionError):
-                content = json.loads(line)
-                found[json.dumps(content["key"], sort_keys=True)] = content["result"]
-        return found
+            raise ValueError(f"{file.name} {why}, or {_OTHER}") from error
+    file.seek(0)
+    text, beginning = file.read(), b'{"key": '
+    if not beginning.startswith(text[: len(beginning)]):
+        raise ValueError(f"{file.name} is not a state file of spdmetric: remove it, or {_OTHER}")
+    whole = text.rfind(b"\n") + 1
+    file.truncate(whole)
+    found = {}
+    for line in text[:whole].splitlines():
+        with suppress(ValueError, KeyError, TypeError, RecursionError):
+            content = json.loads(line)
+            found[json.dumps(content["key"], sort_keys=True)] = content["result"]
+    return found
 
 
 def digest(*arrays: np.ndarray) -> str:
@@ -111,9 +107,9 @@ def digest(*arrays: np.ndarray) -> str:
 
 
 def run_tasks(
-    tasks: Mapping[T, Task], store: Store, *, jobs: int = 1, progress: str | None = None
+    tasks: Mapping[T, Task], path: str | PathLike[str] | None, *, jobs: int = 1, progress: str | None = None
 ) -> dict[T, dict[str, Result]]:
-    """Compute what the store lacks in some processes; return the results of every task by name.
+    """Compute what the store at a path lacks in some processes; return the results of every task by name.
 
     A text is the reason why there is no result, and is not kept.  Give the longest tasks first, so that the
     processes end together.  ``progress`` names a bar, which is shown in a terminal.
@@ -121,27 +117,24 @@ def run_tasks(
     from joblib import Parallel, delayed
     from tqdm import tqdm
 
-    with store:
+    with closing(Store(path)) as store, warnings.catch_warnings():
+        # What joblib says where tasks are given up.
+        warnings.filterwarnings("ignore", ".*You could benefit", UserWarning)
         found = {at: {name: store.get(key) for name, key in keys.items()} for at, (keys, _) in tasks.items()}
         missing = {at: [name for name, kept in own.items() if kept is None] for at, own in found.items()}
         left = {at: names for at, names in missing.items() if names}
         workers = Parallel(n_jobs=min(jobs, max(1, len(left))), return_as="generator_unordered")
         with _block_interrupts():
             results = workers(delayed(_run_one)(at, tasks[at][1], names) for at, names in left.items())
-        hidden = None if progress else True  # None: where there is no terminal
-        done, total = len(tasks) - len(left), len(tasks)
-        try:
-            with tqdm(desc=progress, initial=done, total=total, unit="task", disable=hidden) as bar:
-                for at, new in results:
-                    found[at] |= new
-                    for name, result in new.items():
-                        if not isinstance(result, str):  # the next run tries again
-                            store.put(tasks[at][0][name], result)
-                    bar.update()
-        finally:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # joblib's, that tasks are given up
-                results.close()
+        done, hidden = len(tasks) - len(left), None if progress else True  # None: where there is no terminal
+        bar = tqdm(desc=progress, initial=done, total=len(tasks), unit="task", disable=hidden)
+        with closing(results), bar:
+            for at, new in results:
+                found[at] |= new
+                for name, result in new.items():
+                    if not isinstance(result, str):  # the next run tries again
+                        store.put(tasks[at][0][name], result)
+                bar.update()
     return found
 
 

@@ -30,7 +30,7 @@ class Verdict:
     plan: Plan
     outcomes: dict[Entry, Result]  # see `run_plan`
     failed: dict[Entry, str]
-    scores: dict[Entry, dict[str, Estimate | None]]  # the best first; None: the method gives no such score
+    scores: dict[Entry, dict[str, Estimate]]  # the best first; of each method those that it has
     deciding: dict[Entry, np.ndarray]  # values (n_repeats, n_tested) of the score that decides; likewise
 
     @property
@@ -55,11 +55,10 @@ class Verdict:
     @property
     def chance(self) -> float:
         """Score of guessing: the largest class, the shares of the classes, or the mean target."""
+        y = self.plan.codes[self.plan.tested]
         if self.plan.classes is None:
-            y = self.plan.codes[self.plan.tested]
             return 0.0 if self.plan.scoring == "r2" else float(np.mean(np.abs(y - y.mean())))
-        counts = np.unique(self.plan.codes[self.plan.tested], return_counts=True)[1]
-        shares = counts / counts.sum()
+        shares = np.unique(y, return_counts=True)[1] / len(y)
         entropy = -np.sum(shares * np.log(shares))
         scores = {"accuracy": shares.max(), "balanced": 1 / len(shares), "auc": 0.5, "logloss": entropy}
         return self.criterion.scale * float(scores[self.plan.scoring])
@@ -89,9 +88,7 @@ class Verdict:
 
     def score(self, entry: Entry) -> Estimate:
         """The score that decides, of a method that has it."""
-        found = self.scores[entry][self.plan.scoring]
-        assert found is not None  # as `deciding` tells
-        return found
+        return self.scores[entry][self.plan.scoring]
 
     def compare(self, a: Entry, b: Entry) -> Estimate:
         """Gain of the first over the second."""
@@ -110,21 +107,16 @@ def judge(plan: Plan, outcomes: dict[Entry, Result], failed: dict[Entry, str]) -
     deciding = {at: criterion.sign * own[plan.scoring] for at, own in values.items() if plan.scoring in own}
     if not deciding:
         raise ValueError(f"No method gives scores for {criterion.word}: choose another scoring.")
-    # Equal ones in the order of the table.
-    ranked = sorted(deciding, key=lambda entry: -round(float(deciding[entry].mean()), 12))
-    scores = {
-        entry: {key: _estimate(plan, key, values[entry].get(key)) for key in plan.scores}
-        for entry in [*ranked, *(entry for entry in values if entry not in deciding)]
-    }
-    return Verdict(plan, outcomes, failed, scores, {entry: deciding[entry] for entry in ranked})
+    # Equal ones in the order of the table; those without the score last.
+    means = {at: round(float(own.mean()), 12) for at, own in deciding.items()}
+    ranked = sorted(values, key=lambda at: -means.get(at, -np.inf))
+    scores = {at: {key: _estimate(plan, key, own) for key, own in values[at].items()} for at in ranked}
+    return Verdict(plan, outcomes, failed, scores, {at: deciding[at] for at in ranked if at in deciding})
 
 
-def _estimate(plan: Plan, key: str, values: np.ndarray | None) -> Estimate | None:
-    if values is None:
-        return None
-    codes, score = plan.design.codes, SCORES[key]
-    design = plan.design._replace(codes=None if codes is None else codes[: len(values)])
-    return _rescale(estimate_mean(values, design, _count_tested(plan, key), bounded=score.share), score)
+def _estimate(plan: Plan, key: str, values: np.ndarray) -> Estimate:
+    score, counted = SCORES[key], _count_tested(plan, key)
+    return _rescale(estimate_mean(values, plan.design, counted, bounded=score.share), score)
 
 
 def _rescale(found: Estimate, score: Score) -> Estimate:
@@ -197,10 +189,9 @@ def headline(verdict: Verdict) -> str:
     own, title = verdict.score(best), best.title
     known = [entry for entry in others if entry.method in REFERENCES] or others
     show = _choose_digits([own.mean, chance, *(verdict.score(entry).mean for entry in known[:1])], score)
-    right, guess = f"{show(own.mean)} on matrices it had not seen", f"guessing: {show(chance)}"
-    guess = guess.removesuffix(" right").replace(f": {score.word} ", ": ")
-    if verdict.plan.classes is None:
-        guess = f"predicting the mean: {show(chance).removeprefix('R² ')}"
+    words = "{} right" if score.word == "accuracy" else f"{score.word} {{}}"
+    right = f"{words.format(show(own.mean))} on matrices it had not seen"
+    guess = f"{'guessing' if verdict.plan.classes is not None else 'predicting the mean'}: {show(chance)}"
     if not others:
         return f"{title}, the only method that was run: {right} ({guess})."
     if verdict.plan.scoring == "accuracy" and all(verdict.score(entry).mean == 100 for entry in plain):
@@ -214,38 +205,29 @@ def headline(verdict: Verdict) -> str:
     name = f"Plain {name[0].lower()}{name[1:]}" if known[0].method in REFERENCES else f"The next, {name}"
     clear = "more than" if verdict.compare(best, known[0]).sign else "within"
     text = f"Use {title}: {right} (best of {len(plain)}; {guess})."
-    text += f" {name}: {show(verdict.score(known[0]).mean)}. The difference is {clear} {noise}."
+    text += f" {name}: {words.format(show(verdict.score(known[0]).mean))}. The difference is {clear} {noise}."
     if verdict.best.recentered and verdict.behind[best].sign:
-        aided = f"{show(verdict.score(verdict.best).mean)} with {verdict.best.title}"
+        aided = f"{words.format(show(verdict.score(verdict.best).mean))} with {verdict.best.title}"
         text += f" Where all matrices of a new group are there at once: {aided}."
     return text
 
 
 def remarks(verdict: Verdict) -> dict[str, str]:
     """What else there is to say, and nothing where there is nothing."""
-    ties, failures = tie_sentence(verdict), failure_sentence(verdict)
+    ties = failures = ""
+    if names := [entry.title for entry in verdict.tied]:
+        listed = "; ".join(names) if len(names) <= 3 else f"{len(names)} others, marked ≈ in the table"
+        ties = f"Not clearly behind {verdict.best.title}: {listed}."
+    if names := [entry.title for entry in verdict.failed]:
+        more = f" and {len(names) - 3} others" if len(names) > 3 else ""
+        counts = f"{len(names)} of {len(names) + len(verdict.outcomes)}"
+        why = f"{'; '.join(names[:3])}{more} ({next(iter(verdict.failed.values()))})"
+        failures = f"{counts} methods failed and are not compared: {why}."
     return {"ties": ties, "failures": failures, "confound": confound_sentence(verdict.plan)}
 
 
-def tie_sentence(verdict: Verdict) -> str:
-    """Which methods are not clearly behind the best, by name where they are few."""
-    names = [entry.title for entry in verdict.tied]
-    listed = "; ".join(names) if len(names) <= 3 else f"{len(names)} others, marked ≈ in the table"
-    return f"Not clearly behind {verdict.best.title}: {listed}." if names else ""
-
-
-def failure_sentence(verdict: Verdict) -> str:
-    """Which methods failed, with the first reason; empty where none did."""
-    if not verdict.failed:
-        return ""
-    names = [entry.title for entry in verdict.failed]
-    total, why = len(names) + len(verdict.outcomes), next(iter(verdict.failed.values()))
-    listed = "; ".join(names) if len(names) <= 3 else f"{'; '.join(names[:3])} and {len(names) - 3} others"
-    return f"{len(names)} of {total} methods failed and are not compared: {listed} ({why})."
-
-
 def confound_sentence(plan: Plan) -> str:
-    """A warning where recentering removes what groups tell of the target; empty where it does not."""
+    """A sentence where recentering removes what groups tell of the target; empty where it does not."""
     if plan.recentered is None or plan.groups is None:
         return ""
     codes, groups = plan.codes[: len(plan.groups)], np.unique(plan.groups, return_inverse=True)[1]
@@ -267,9 +249,8 @@ def _choose_digits(values: list[float], score: Score) -> Callable[[float], str]:
         digits = int(any(99.5 <= value < 100 for value in values))
     if score.word == SCORES["mae"].word:
         digits = max(0, 2 - int(np.floor(np.log10(max(values)))))
-    before, after = ("", " right") if score.word == "accuracy" else (f"{score.word} ", "")
     unit = " %" if score.share else ""
-    return lambda value: f"{before}{value:.{digits}f}{unit}{after}".replace("-", "\N{MINUS SIGN}")
+    return lambda value: f"{value:.{digits}f}{unit}".replace("-", "\N{MINUS SIGN}")
 
 
 def _answer(what: str, gain: Estimate, unit: str, against: str) -> str:
