@@ -17,12 +17,13 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from spdmetric import validation
+from spdmetric.distributed import arrays
 from spdmetric.estimators._domains import find_domain_means, recenter_rows
 from spdmetric.estimators._streaming import Stream
 from spdmetric.estimators.embedding import Embedding, embedding_at
 from spdmetric.geometry import geodesic
 from spdmetric.io.atomic import atomic_file
-from spdmetric.linalg.symmetric import Array, array_namespace, congruence, detached, is_complex, like
+from spdmetric.linalg.symmetric import Array, array_namespace, congruence, is_complex
 from spdmetric.linalg.threads import one_thread
 from spdmetric.means import average_over, find_mean
 from spdmetric.objectives.data import check_chunks, check_memory, is_stored, row_chunks
@@ -61,21 +62,13 @@ class FittedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StackEstim
     view_names_: tuple[str, ...] | None = None
     _stream: Stream | None = None
 
-    def _keep_input(
-        self,
-        shape: tuple[int, ...],
-        names: tuple[str, ...] | None,
-        classes: np.ndarray | None,
-        domains: tuple[np.ndarray, np.ndarray] | None = None,
-    ) -> None:
+    def _keep_input(self, shape: tuple[int, ...], names: Any, classes: Any, domains: Any = None) -> None:
         """Set the attributes that say what was learned from."""
         self.n_features_in_, self.n_views_ = shape[-1], shape[1] if len(shape) == 4 else None
         self.view_names_, self.classes_ = names, classes
         self.domains_, self.domain_means_ = (None, None) if domains is None else domains
 
-    def _keep(
-        self, start: Start | ViewStarts, solution: Solution, weighting: Weighting | None = None
-    ) -> None:
+    def _keep(self, start: Start | ViewStarts, solution: Solution, weighting: Weighting | None) -> None:
         """Set the attributes that say what was learned."""
         embedding = embedding_at(start, solution.point, self.n_features_in_)
         if weighting is not None:  # its directions, (p, q), come in the frame of the factor
@@ -124,7 +117,6 @@ class FittedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StackEstim
 
     @property
     def _n_features_out(self) -> int:
-        check_is_fitted(self)
         return self.embedding_.n_features
 
     def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> np.ndarray:
@@ -161,8 +153,8 @@ class FittedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StackEstim
         self,
         X: Array,
         y: Array = None,
-        sample_weight: Array | None = None,
-        sample_domain: Array | None = None,
+        sample_weight: Array = None,
+        sample_domain: Array = None,
         **fit_params: Any,
     ) -> Array:
         """`fit`, then `transform` of the same matrices.
@@ -203,28 +195,19 @@ class FittedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StackEstim
         X, embedding = self._check_matrices(X) if in_memory else self._check_shape(X), self.embedding_
         if sample_domain is None:
             self._check_placed()
+        elif self.domains_ is None or self.domain_means_ is None:
+            raise ValueError(
+                "sample_domain: this metric was fitted without. Fit it with sample_domain, or adapt() it to "
+                "each new session."
+            )
         else:
-            if self.domains_ is None or self.domain_means_ is None:
-                raise ValueError(
-                    "sample_domain: this metric was fitted without. Fit it with sample_domain, or adapt() it "
-                    "to each new session."
-                )
             known = dict(zip(self.domains_.tolist(), self.domain_means_, strict=True))
-            here = validation.to_numpy(X)
-            _, means, index = find_domain_means(here, sample_domain, None, known, mean=self._mean_name)
-            if in_memory:
-                places = [np.flatnonzero(index == k) for k in range(len(means))]
-                there = (replace(embedding, domain_means=tuple(embedding.split(mean))) for mean in means)
-                vectors = [one.embed(_take_rows(X, rows)) for one, rows in zip(there, places, strict=True)]
-                joined, order = array_namespace(X).concat(vectors), np.argsort(np.concatenate(places))
-                return validation.as_float(_take_rows(joined, order), single=single)
+            _, means, index = find_domain_means(X, sample_domain, None, self._mean_name, known)
             X, embedding = recenter_rows(X, index, means), replace(embedding, domain_means=None)
         if in_memory:
             return validation.as_float(embedding.embed(X), single=single)
         dtype = np.dtype(np.float32 if single else np.float64)
         if is_dask_array(X):
-            from spdmetric.distributed import arrays
-
             return arrays.transform(X, embedding.embed, embedding.n_features, embedding.rank, dtype)
         found = np.empty((X.shape[0], embedding.n_features), dtype=dtype)
         for rows, some in _embed_chunks(embedding, X):
@@ -274,17 +257,8 @@ class FittedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StackEstim
             At rank m, the m x m matrices ``W X W'``.
         """
         check_is_fitted(self)
-        if not validation.is_tensor(vectors):
-            vectors = validation.as_numbers(vectors, "vectors")
-        xp = array_namespace(vectors)
-        if xp.isdtype(vectors.dtype, "complex floating"):
-            raise ValueError("vectors is complex: complex data not supported, expected real numbers.")
-        vectors = validation.as_float(vectors)
-        if vectors.ndim == 2:
-            bad = validation.first_true(~xp.all(xp.isfinite(detached(vectors)), axis=1))
-            if bad is not None:
-                raise ValueError(f"vectors[{bad}] contains NaN or infinity: expected finite numbers.")
-        return self.embedding_.restore(vectors)
+        vectors = vectors if validation.is_tensor(vectors) else validation.as_numbers(vectors, "vectors")
+        return self.embedding_.restore(validation.as_float(vectors))
 
     def _vectors(self, X: Array, name: str = "X") -> Array:
         """Vectors of matrices in memory, in float64."""
@@ -357,10 +331,8 @@ class FittedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StackEstim
         frozen = copy(self)
 
         def distance(A: Array, B: Array) -> float:
-            one, other = validation.as_numpy(A, "A"), validation.as_numpy(B, "B")
-            if one.shape != other.shape:
-                raise ValueError(f"Expected two matrices of one size, got {one.shape} and {other.shape}.")
-            return float(frozen.pair_distance(np.stack([one, other])[None])[0])
+            pair = np.stack([validation.as_numpy(A, "A"), validation.as_numpy(B, "B")])
+            return float(frozen.pair_distance(pair[None])[0])
 
         return distance
 
@@ -486,10 +458,6 @@ class FittedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StackEstim
         tags.input_tags.positive_only = False
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _take_rows(X: Array, rows: np.ndarray) -> Array:
-    return array_namespace(X).take(X, like(rows, X), axis=0)
 
 
 def _embed_chunks(embedding: Embedding, X: Array) -> Iterator[tuple[slice, np.ndarray]]:

@@ -101,10 +101,8 @@ class Embedding:
         found = [Q.conj().T @ W @ W0 for Q, W, W0 in parts]
         if self.size is None:
             return found[0]
-        padded = np.zeros((len(found), max(map(len, found)), self.size), found[0].dtype)
-        for whole, part in zip(padded, found, strict=True):
-            whole[: part.shape[0], : part.shape[1]] = part
-        return padded
+        m, d = max(map(len, found)), self.size
+        return np.stack([np.pad(part, ((0, m - len(part)), (0, d - part.shape[1]))) for part in found])
 
     @lazy
     def reference(self) -> np.ndarray:
@@ -145,20 +143,17 @@ class Embedding:
         X is whitened by the start, moved by the graded factor W of the solver, which keeps its
         digits far out, and its logarithm rotated: ``log(QAQ') = Q log(A) Q'``.
         """
-        W0, W, Q = self.whitening[v], self.factors[v], self.frames[v]
+        W, Q, xp = self.factors[v], self.frames[v], array_namespace(X)
         if is_complex(X) and not is_complex(W):
             raise ValueError(
                 f"{name} is complex, and this metric was fitted on real matrices: fit it on complex ones, or "
                 f"pass {name}.real if the imaginary parts mean nothing."
             )
+        whitened = congruence(like(self.whitening[v], X), X)
         if is_tensor(X):
-            W0, W, Q = (like(factor, X) for factor in (W0, W, Q))
-            whitened = congruence(W0, X)
-            logs = logm(congruence(W, whitened))
+            logs = logm(congruence(like(W, X), whitened))
         else:
-            whitened = congruence(W0, X)
             logs = fill_matrices(make_stack(whitened).decompose(W).features, Q)
-        xp = array_namespace(logs)
         bad = first_true(~xp.all(xp.isfinite(detached(logs)), axis=(-2, -1)))
         if bad is not None and not self.low_rank:
             raise ValueError(
@@ -166,9 +161,8 @@ class Embedding:
                 f"singular to compare {name}[{first + bad}] in float64: learn with a smaller radius."
             )
         if self.low_rank and bad is None:
-            A = detached(whitened)
-            smallest = xp.linalg.eigvalsh(congruence(like(_unit_rows(self.factors[v]), A), A))[:, 0]
-            traces = xp.linalg.trace(A)
+            A, rows = detached(whitened), like(_unit_rows(W), X)
+            smallest, traces = xp.linalg.eigvalsh(congruence(rows, A))[:, 0], xp.linalg.trace(A)
             traces = xp.real(traces) if is_complex(traces) else traces
             bad = first_true(smallest <= A.shape[-1] * _EPS * traces)  # zero, but for rounding
         if bad is not None:
@@ -176,7 +170,7 @@ class Embedding:
                 f"{name}[{first + bad}] is singular on the directions that this metric of rank {len(W)} "
                 "sees, so that its logarithm is unbounded: learn with a smaller rank, or drop that matrix."
             )
-        return list_entries(congruence(adjoint(Q), logs))
+        return list_entries(congruence(like(adjoint(Q), X), logs))
 
     def count_singular(self, X: Any, target: object = None) -> int:
         """How many of some matrices factors of low rank cannot compare."""
@@ -205,10 +199,14 @@ class Embedding:
                 f"Vectors with a weighting keep {q} of {p} directions, and no matrix can be made of them: "
                 "learn with weighting=None, whose vectors have an inverse."
             )
+        xp, matrices = array_namespace(vectors), []
+        if is_complex(vectors):
+            raise ValueError("vectors is complex: complex data not supported, expected real numbers.")
         if vectors.ndim != 2 or vectors.shape[1] != self.n_features:
             expected, got = f"(n_matrices, {self.n_features})", tuple(vectors.shape)
             raise ValueError(f"Expected vectors of shape {expected}, got {got}.")
-        xp, matrices = array_namespace(vectors), []
+        if (bad := first_true(~xp.all(xp.isfinite(detached(vectors)), axis=1))) is not None:
+            raise ValueError(f"vectors[{bad}] contains NaN or infinity: expected finite numbers.")
         for v, (Q, columns) in enumerate(zip(self.frames, view_columns(self.frames), strict=True)):
             with np.errstate(over="ignore", invalid="ignore"):
                 logs = fill_matrices(vectors[:, columns] / self.scales[v], Q)

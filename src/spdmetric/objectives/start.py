@@ -93,7 +93,7 @@ def find_start(
         raise ValueError(f"{spell('rank', rank)} is more than the size of the matrices, {d} x {d}.")
     average, total = data.average, data.total
     if view is not None:
-        average, total = (partial(_over_view, of_all, *view) for of_all in (average, total))
+        average, total = (partial(over_view, of_all, *view) for of_all in (average, total))
     elif len(data.shape) == 4:
         return _find_view_starts(data, init, rank)
     if not isinstance(init, str):
@@ -142,7 +142,7 @@ def _find_view_starts(data: Data, init: str | Array, rank: int | None) -> ViewSt
     return ViewStarts(tuple(starts), (1.0,) * V).rescaled(data, (start.factor[:rank] for start in starts))
 
 
-def _over_view(of_all: Callable[..., Any], v: int, size: int, f: Callable[..., Any]) -> Any:
+def over_view(of_all: Callable[..., Any], v: int, size: int, f: Callable[..., Any]) -> Any:
     """An average or a total of a function of one view."""
     return of_all(lambda X, *target: f(take_view(X, v, size), *target))
 
