@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from math import sqrt
-from typing import Any
 
 import numpy as np
 
@@ -26,7 +24,7 @@ from spdmetric.linalg.symmetric import (
     symmetrize,
 )
 from spdmetric.objectives.data import take_view
-from spdmetric.objectives.start import Start, ViewStarts
+from spdmetric.objectives.start import Start
 from spdmetric.validation import first_true, is_tensor
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -138,11 +136,7 @@ class Embedding:
         return vectors if self.weighting is None else vectors @ like(self.weighting, vectors)
 
     def _embed_view(self, v: int, X: Array, name: str, first: int) -> Array:
-        """Vectors of a view.
-
-        X is whitened by the start, moved by the graded factor W of the solver, which keeps its
-        digits far out, and its logarithm rotated: ``log(QAQ') = Q log(A) Q'``.
-        """
+        """Vectors of a view, in the coordinates of the graded factor W, which keeps its digits far out."""
         W, Q, xp = self.factors[v], self.frames[v], array_namespace(X)
         if is_complex(X) and not is_complex(W):
             raise ValueError(
@@ -161,7 +155,7 @@ class Embedding:
                 f"singular to compare {name}[{first + bad}] in float64: learn with a smaller radius."
             )
         if self.low_rank and bad is None:
-            A, rows = detached(whitened), like(_unit_rows(W), X)
+            A, rows = detached(whitened), like(W / np.linalg.norm(W, axis=1, keepdims=True), X)
             smallest, traces = xp.linalg.eigvalsh(congruence(rows, A))[:, 0], xp.linalg.trace(A)
             traces = xp.real(traces) if is_complex(traces) else traces
             bad = first_true(smallest <= A.shape[-1] * _EPS * traces)  # zero, but for rounding
@@ -172,15 +166,6 @@ class Embedding:
             )
         return list_entries(congruence(like(adjoint(Q), X), logs))
 
-    def count_singular(self, X: Any, target: object = None) -> int:
-        """How many of some matrices factors of low rank cannot compare."""
-        count = 0
-        for view, W, W0 in zip(self.split(X), self.factors, self.whitening, strict=True):
-            traces = (view.reshape(len(view), -1) @ (W0.conj().T @ W0).conj().reshape(-1)).real
-            smallest = np.linalg.eigvalsh(congruence(_unit_rows(W) @ W0, view))[:, 0]
-            count += int(np.count_nonzero(smallest <= len(W0) * _EPS * traces))
-        return count
-
     def turn(self, vectors: np.ndarray) -> np.ndarray:
         """Vectors at the factors, ``vech(L)`` side by side, in the frames of the embedding."""
         parts = zip(self.frames, view_columns(self.frames), strict=True)
@@ -188,11 +173,7 @@ class Embedding:
         return turned[0] if self.size is None else np.concatenate(turned, axis=1)
 
     def restore(self, vectors: Array) -> Array:
-        """Matrices of vectors, where these are: the inverse of `embed`.
-
-        At low rank the images ``W X W'``, which is as far as there is an inverse; with a weighting there is
-        none.
-        """
+        """Matrices of vectors, where these are, the inverse of `embed`; at low rank the images ``W X W'``."""
         if self.weighting is not None:
             p, q = self.weighting.shape
             raise ValueError(
@@ -224,26 +205,6 @@ class Embedding:
         return pad_views(matrices, max(X.shape[-1] for X in matrices) if self.low_rank else self.size)
 
 
-def embedding_at(start: Start | ViewStarts, point: Any, size: int) -> Embedding:
-    """The embedding at a point in the coordinates of a start, of matrices of some size.
-
-    At full rank the factor is made symmetric: ``W W0 = U diag(sigma) V'`` is ``U V'`` times the symmetric
-    ``V diag(sigma) V'``.
-    """
-    if isinstance(start, ViewStarts):
-        starts, points, scales, whole = start.views, point.views, start.scales, size
-    else:
-        starts, points, scales, whole = (start,), (point,), (1.0,), None
-    factors = tuple(one.factor for one in points)
-    frames = [np.eye(len(W), dtype=W.dtype) for W in factors]
-    if not point.low_rank:
-        for v, one in enumerate(starts):
-            U, _, Vt = np.linalg.svd(factors[v] @ one.factor)
-            frames[v] = U @ Vt
-    distance = float(np.linalg.norm(point.S)) / sqrt(len(starts))
-    return Embedding(starts, factors, tuple(frames), scales, whole, point.low_rank, distance)
-
-
 def pad_views(views: Iterable[Array], size: int) -> Array:
     """Matrices (..., d_v, d_v) of views in one array (..., views, size, size), padded with the identity."""
     padded = []
@@ -255,7 +216,3 @@ def pad_views(views: Iterable[Array], size: int) -> Array:
             X = whole
         padded.append(X)
     return xp.stack(padded, axis=-3)
-
-
-def _unit_rows(W: np.ndarray) -> np.ndarray:
-    return W / np.linalg.norm(W, axis=1, keepdims=True)

@@ -27,9 +27,8 @@ from spdmetric.estimators._streaming import (
     draw_seed,
     stochastic_solver,
 )
-from spdmetric.estimators.embedding import embedding_at
-from spdmetric.linalg.batch import map_views
-from spdmetric.linalg.symmetric import Array
+from spdmetric.linalg.batch import Factor, Views, map_views
+from spdmetric.linalg.symmetric import Array, congruence
 from spdmetric.linalg.threads import Map, threads
 from spdmetric.means import MEANS
 from spdmetric.objectives.alignment import Evaluation, Misalignment
@@ -42,9 +41,10 @@ from spdmetric.objectives.data import (
     leave_out_stored,
     row_chunks,
     stored_shape,
+    take_view,
 )
 from spdmetric.objectives.gaussian import MOST, GaussianEvaluation, GaussianMisalignment
-from spdmetric.objectives.start import Start, ViewStarts, find_start
+from spdmetric.objectives.start import ViewStarts, find_start
 from spdmetric.objectives.weighting import Weighting
 from spdmetric.solvers import SOLVERS, Callback, Record, Solution, trust_region
 from spdmetric.validation import UninformativeDataError, is_finite_number, one_of, optional
@@ -451,17 +451,16 @@ def check_data(
 class Problem(NamedTuple):
     """An objective in the coordinates of its start, evaluated there."""
 
-    start: Start | ViewStarts
+    start: Any  # a `Start`, or `ViewStarts`
     objective: Misalignment
     rank: int | None
     here: Evaluation  # at the start
 
     def at_rank(self, rank: int) -> Problem:
         """The same of another low rank."""
-        start: Any = self.start
-        center: Any = start.ball(rank, 0.0).center
+        start, R = self.start, self.objective.rotation
+        center = start.ball(rank, 0.0).center
         if isinstance(start, ViewStarts):
-            R = self.objective.rotation
             factor = center.factor if R is None else map_views(np.matmul, center.factor, R)
             start = start.rescaled(self.objective.data, factor.views)
             center = start.ball(rank, 0.0).center
@@ -480,21 +479,16 @@ def find_problem(data: Data, start: Any, rank: int | None, metric: Any, *, white
             f"kernel='rbf' compares all pairs of matrices, and X has {n}: expected at most {MOST}. Use "
             "kernel='linear', or learn from some of the matrices."
         )
-    if rank is not None:
-        embedding = embedding_at(start, start.ball(rank, 0.0).center, d)
-        if singular := int(data.total(embedding.count_singular)):
-            raise ValueError(
-                f"{singular} of {n} matrices of X cannot be compared with the start: they are singular on "
-                f"the {rank} directions on which the classes differ most. Choose a smaller rank, drop "
-                "them, or estimate the matrices with shrinkage."
-            )
+    if rank is not None and (singular := int(data.total(partial(_count_singular, start.factor, rank)))):
+        raise ValueError(
+            f"{singular} of {n} matrices of X cannot be compared with the start: they are singular on the "
+            f"{rank} directions on which the classes differ most. Choose a smaller rank, drop them, or "
+            "estimate the matrices with shrinkage."
+        )
     rotation = start.rotation if whitened else None
     data = data if whitened else data.whitened(start.factor)
-    objective = (
-        Misalignment(data, rotation)
-        if kernel == "linear"
-        else GaussianMisalignment(data, rotation, gamma=gamma)
-    )
+    make = Misalignment if kernel == "linear" else partial(GaussianMisalignment, gamma=gamma)
+    objective = make(data, rotation)
     here = objective.at(start.ball(rank, 0.0).center)
     spread = here.spread
     if not isfinite(spread):
@@ -514,6 +508,17 @@ def find_problem(data: Data, start: Any, rank: int | None, metric: Any, *, white
             f"tangent vectors, {1 / spread**2:.2g}, or None to learn it."
         )
     return Problem(start, objective, rank, here)
+
+
+def _count_singular(factor: Factor, rank: int, X: Any, target: object) -> int:
+    """How many matrices are singular, but for rounding, on the first directions of a start."""
+    count = 0
+    for v, W0 in enumerate(factor.views if isinstance(factor, Views) else (factor,)):
+        view = take_view(X, v, W0.shape[1]) if isinstance(factor, Views) else X
+        traces = (view.reshape(len(view), -1) @ (W0.conj().T @ W0).conj().reshape(-1)).real
+        smallest = np.linalg.eigvalsh(congruence(W0[:rank], view))[:, 0]
+        count += int(np.count_nonzero(smallest <= len(W0) * _EPS * traces))
+    return count
 
 
 def solve_path(
