@@ -1,13 +1,11 @@
 """A new domain: with some labels its matrices join those of training, without any its mean may need care.
 
 **Labels.**  The directions on which the classes differ most come from training; how they are weighed is
-learned anew from both.  All that is needed are vectors without a weighting, of twice the rank of the metric:
-what many others say about few directions can be said about more of them together with own labels.
+learned anew from both, from vectors without a weighting, of twice the rank of the metric.
 
 **Label shift.**  The mean of a session in which classes have other shares than in training is off by what
-the difference in shares contributes.  The distribution of the vectors around their own mean still tells
-the shares, where classes are far enough apart; then the session is recentered where its mean tangent vector
-is what such shares make it.
+that contributes.  Where classes are far enough apart, the vectors around their own mean still tell the
+shares; then the session is recentered where its mean tangent vector is what such shares make it.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ class FittedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StackEstim
         Returns
         -------
         names : ndarray of str
-            Numbered after the class where an entry stands for no two channels, or no names are given.
+            Numbered after the class where no entry stands for two channels, or no names are given.
         """
         numbered = super().get_feature_names_out(input_features)
         if input_features is None or self.embedding_.low_rank or self.weighting_ is not None:

@@ -63,7 +63,7 @@ class Stream:
         self._rng = np.random.default_rng(draw_seed(random_state))
 
     def copy(self) -> Stream:
-        """Another stream with the same past: what one learns the other does not."""
+        """Another stream with the same past."""
         other = copy(self)
         other.history, other.counts, other._rng = self.history.copy(), self.counts.copy(), deepcopy(self._rng)
         other.descent = copy(self.descent)

@@ -75,10 +75,9 @@ class MatrixTransformer(TransformerMixin, StackEstimator):
 class CommonRange(MatrixTransformer):
     """Bring matrices that share a null space to their common range, where they are definite.
 
-    An average reference, a projection of the signals, or removed components leave covariances singular,
-    all in the same directions.  `transform` writes them in an orthonormal basis B of the others,
-    ``B'XB``: positive definite matrices of size r, which every method can take.  Nothing is lost, and
-    `inverse_transform` gives the matrices back.  Definite matrices pass as they are.
+    An average reference, a projection, or removed components leave all covariances singular in the same
+    directions.  `transform` writes them in an orthonormal basis B of the others, ``B'XB``: positive definite
+    matrices of size r.  Nothing is lost, and `inverse_transform` gives them back.  Definite ones pass.
 
     Parameters
     ----------
@@ -168,8 +167,7 @@ class CommonRange(MatrixTransformer):
 class Shrinkage(MatrixTransformer):
     """Shrink covariance matrices: ``(1 - a) X + a tr(X)/d I``.
 
-    Singular matrices, whatever their ranks and ranges, become positive definite, so that every method can
-    take them.
+    Singular matrices, whatever their ranks and ranges, become positive definite.
 
     Parameters
     ----------
@@ -177,9 +175,8 @@ class Shrinkage(MatrixTransformer):
         The share a, above 0 and at most 1; or "oas", for each matrix that of the oracle approximating
         shrinkage [Chen2010]_, which needs to know how many samples a matrix was estimated from.
     n_samples : int, optional
-        That number, for "oas".  None: the least that it can be, one more than the rank of the matrix, as
-        n centered samples give a covariance of rank n - 1 or less.  This shrinks matrices of full rank
-        more than is needed: where the number is known, give it.
+        That number, for "oas".  None: the least that it can be, one more than the rank of the matrix, which
+        shrinks matrices of full rank more than is needed: where the number is known, give it.
 
     Attributes
     ----------
