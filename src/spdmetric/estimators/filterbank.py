@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import TransformerMixin
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from spdmetric.estimators._fitted import StackEstimator
 from spdmetric.extras import require_extra
@@ -149,10 +149,14 @@ class FilterBankCovariances(TransformerMixin, StackEstimator):
         if sfreq is not None and not (isinstance(sfreq, Real) and 0 < sfreq < np.inf):
             raise ValueError(f"sfreq={sfreq!r}: expected a positive number, the sampling rate in Hz.")
         signals = as_numbers(X, "X")
+        if signals.dtype.kind == "c":
+            raise ValueError("X is complex: complex data not supported, expected real signals.")
         if signals.ndim != 3:
             got = f"{signals.ndim} dimensions and shape {signals.shape}. Reshape your data"
             raise ValueError(f"Expected X of shape (n_trials, n_channels, n_times), got {got}.")
-        signals = check_array(signals, dtype=np.float64, allow_nd=True, ensure_all_finite=False)
+        if 0 in signals.shape:
+            raise ValueError(f"X is empty: shape {signals.shape}, 0 sample(s); a minimum of 1 is required.")
+        signals = signals.astype(np.float64, copy=False)
         if bad := bad_signals(signals):
             raise ValueError(f"{bad[0].where} {bad[0].why}: drop that trial, or fill the gap.")
         return signals, 1.0 if sfreq is None else float(sfreq), first
