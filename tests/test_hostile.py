@@ -286,7 +286,7 @@ def test_pairs_that_are_none(data):
         metric.pair_distance(data[0])
     with pytest.raises(ValueError, match="one array: all matrices must have one size"):
         metric.pair_distance([[np.eye(3), np.eye(2)]])
-    with pytest.raises(ValueError, match=r"two matrices of one size, got \(3, 3\) and \(2, 2\)"):
+    with pytest.raises(ValueError, match="must have the same shape"):
         metric.get_metric()(np.eye(3), np.eye(2))
 
 

@@ -191,7 +191,7 @@ def test_what_is_no_target_is_told(y, parameters, sentence):
 
 def test_a_stream_of_numbers_is_refused():
     X, y, *_ = make_regression(10, 1, d=3, random_state=0)
-    with pytest.raises(ValueError, match="task='regression': a stream is learned from for classes only"):
+    with pytest.raises(ValueError, match="task='regression' needs the spread of all targets"):
         LogEuclideanMetric(task="regression").partial_fit(X, y, classes=[0, 1])
 
 

@@ -1,13 +1,11 @@
 """A new domain: with some labels its matrices join those of training, without any its mean may need care.
 
 **Labels.**  The directions on which the classes differ most come from training; how they are weighed is
-learned anew from both.  All that is needed are vectors without a weighting, of twice the rank of the metric:
-what many others say about few directions can be said about more of them together with own labels.
+learned anew from both, from vectors without a weighting, of twice the rank of the metric.
 
 **Label shift.**  The mean of a session in which classes have other shares than in training is off by what
-the difference in shares contributes.  The distribution of the vectors around their own mean still tells
-the shares, where classes are far enough apart; then the session is recentered where its mean tangent vector
-is what such shares make it.
+that contributes.  Where classes are far enough apart, the vectors around their own mean still tell the
+shares; then the session is recentered where its mean tangent vector is what such shares make it.
 """
 
 from __future__ import annotations
@@ -67,14 +65,12 @@ def relearn_weighting(
     mine = own._replace(vectors=own.vectors * emphasis)
     if weight is None:
         weights = [max(1.0, len(training.codes) / worth) for worth in WORTH]
-        errors = [find_left_out_errors(pooled.join(mine, w), len(own.codes), n_classes) for w in weights]
-        best = 0  # that of the least error, among those that are clearly better than the first
-        for k, error in enumerate(errors):
-            gain = errors[0] - error
-            clear = gain.mean() > _CLEAR * gain.std(ddof=1) / np.sqrt(len(gain))
-            if clear and error.mean() < errors[best].mean():
-                best = k
-        weight = weights[best]
+        n = len(own.codes)
+        errors = np.stack([find_left_out_errors(pooled.join(mine, w), n, n_classes) for w in weights])
+        gains = errors[0] - errors
+        clear = gains.mean(axis=1) > _CLEAR * gains.std(axis=1, ddof=1) / np.sqrt(n)
+        clear[0] = True  # where no other is
+        weight = weights[np.argmin(np.where(clear, errors.mean(axis=1), np.inf))]
     joined = pooled.join(mine, weight)
     Q = discriminant_weighting(joined.vectors, joined.target(n_classes), by_error=True).directions
     Q = emphasis[:, None] * Q if Q.shape[1] else np.eye(len(Q))

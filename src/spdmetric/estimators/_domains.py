@@ -14,52 +14,67 @@ from array_api_compat import is_dask_array
 
 from spdmetric import validation
 from spdmetric.caller import warn_at_caller
+from spdmetric.distributed import arrays
 from spdmetric.estimators.embedding import pad_views
-from spdmetric.linalg.symmetric import Array, congruence, invsqrtm
+from spdmetric.linalg.symmetric import Array, array_namespace, congruence, invsqrtm, like
 from spdmetric.linalg.threads import Map
-from spdmetric.means import average_over, find_mean
+from spdmetric.means import find_mean
 from spdmetric.objectives import data as records
 from spdmetric.objectives.data import ClassTarget, Data, LazyStack, Rows, check_target, is_stored
+from spdmetric.objectives.start import over_view
 
 CONFOUNDED = 0.4  # share of the variance of y between domains from which on a user is told
 
 
 def recenter_domains(
-    X: Array, sample_domain: Array, sample_weight: Array | None, *, mean: str, map: Map = map
+    X: Array, sample_domain: Array, sample_weight: Array, mean: str, map: Map
 ) -> tuple[Any, tuple[np.ndarray, np.ndarray]]:
     """Recenter the matrices of every domain by their mean, one of `means.MEANS`, by their weights.
 
     Those of a file are recentered when they are read.  Returns also names of the domains, sorted, and means.
     """
     if not is_stored(X) and not is_dask_array(X):
-        X = validation.check_psd(validation.leave_out(X, sample_weight), None)
-    names, means, index = find_domain_means(X, sample_domain, sample_weight, {}, mean=mean, map=map)
+        X = validation.check_psd(validation.to_numpy(X), None)
+    names, means, index = find_domain_means(X, sample_domain, sample_weight, mean, {}, map)
     return recenter_rows(X, index, means), (names, np.stack(means))
 
 
 def find_domain_means(
     X: Array,
     sample_domain: Array,
-    sample_weight: Array | None,
-    known: Mapping[Any, np.ndarray],
-    *,
+    sample_weight: Array,
     mean: str,
+    known: Mapping[Any, np.ndarray],
     map: Map = map,
 ) -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
     """Names of the domains of some matrices, their means, and which of these each matrix belongs to.
 
-    A domain that is not known has the mean of its matrices at hand.
+    A domain that is not known has the mean of its matrices at hand, which are checked already in memory.
     """
     domains = validation.leave_out(validation.check_domains(sample_domain, X.shape[0]), sample_weight)
     names, index = np.unique(domains, return_inverse=True)
     weight = validation.check_weights(sample_weight, index)
     weight, means = weight / weight.max(), []
+    data = None if is_dask_array(X) else Data(_readable(X), ClassTarget.from_codes(index, weight), map=map)
     for k, name in enumerate(names.tolist()):
+        if name in known:
+            means.append(known[name])
+            continue
         rows = np.flatnonzero((index == k) & (weight > 0))
-        found = known.get(name)
-        if found is None:
-            found = _domain_mean(X, rows, name, weight[rows], mean=mean, map=map)
-        means.append(found)
+        if rows.size < 2:
+            raise ValueError(
+                f"Domain {name!r} of sample_domain: expected two or more matrices with weight, got "
+                f"{rows.size}. Recentered by its own mean, a single matrix is the identity: nothing is left "
+                "of it."
+            )
+        average = data.take(rows).average if data else arrays.average_over_rows(X, rows, weight[rows])
+        find = partial(find_mean, mean, n=rows.size, dtype=(data or X).dtype)
+        if len(X.shape) == 3:
+            means.append(find(average))
+        else:
+            sizes = records.find_view_sizes(data.X if data else X)
+            of_views = (find(partial(over_view, average, v, size)) for v, size in enumerate(sizes))
+            means.append(pad_views(of_views, X.shape[-1]))
     return names, means, index
 
 
@@ -102,49 +117,13 @@ def recenter_rows(X: Array, index: np.ndarray, means: list[np.ndarray]) -> Any:
         sizes = records.find_view_sizes(M)
         factors = pad_views([invsqrtm(M[:, v, :k, :k]) for v, k in enumerate(sizes)], M.shape[-1])
     if is_dask_array(X):
-        from spdmetric.distributed import arrays
-
         whiten = partial(_check_and_whiten, factors=factors)
         return arrays.map_rows(X, index, whiten, np.result_type(X.dtype, np.float64))
     if is_stored(X):
-        return LazyStack(
-            X.shape, lambda rows: _whiten_rows(_read_checked(X, rows), index[rows], factors), X.dtype
-        )
-    return _whiten_rows(X, index, factors)
-
-
-def _domain_mean(
-    X: Array, rows: np.ndarray, name: Any, weight: np.ndarray, *, mean: str, map: Map
-) -> np.ndarray:
-    """Mean of the matrices of one domain, checked already if they are in memory."""
-    if rows.size < 2:
-        raise ValueError(
-            f"Domain {name!r} of sample_domain: expected two or more matrices with weight, got {rows.size}. "
-            "Recentered by its own mean, a single matrix is the identity: nothing is left of it."
-        )
-    if len(X.shape) == 4:
-        of_views = (_one_view(X, v, k) for v, k in enumerate(records.find_view_sizes(X)))
-        means = [_domain_mean(view, rows, name, weight, mean=mean, map=map) for view in of_views]
-        return pad_views(means, X.shape[-1])
-    if is_dask_array(X):
-        from spdmetric.distributed import arrays
-
-        average = arrays.average_over_rows(X, rows, weight)
-    elif is_stored(X):
-        some = records.select_rows(LazyStack(X.shape, partial(_read_checked, X), X.dtype), rows)
-        target = ClassTarget.from_codes(np.zeros(rows.size, dtype=int), weight)
-        average = Data(some, target, map=map).average
-    else:
-        average = average_over(validation.to_numpy(X[rows, ...]), weight)
-    return find_mean(mean, average, rows.size, X.dtype)
-
-
-def _one_view(X: Array, v: int, size: int) -> Any:
-    """One view of samples, wherever they are."""
-    if not is_stored(X):
-        return records.take_view(X, v, size)
-    shape = (X.shape[0], size, size)
-    return LazyStack(shape, lambda rows: records.take_view(records.read(X, rows), v, size), X.dtype)
+        checked = _readable(X)
+        return LazyStack(X.shape, lambda rows: _whiten_rows(checked[rows], index[rows], factors), X.dtype)
+    parts = [_whiten_rows(X[rows, ...], index[rows], factors) for rows in records.row_chunks(X.shape)]
+    return array_namespace(X).concat(parts)
 
 
 def groups_of_domains(sample_domain: Array, sample_weight: Array | None) -> np.ndarray | None:
@@ -159,14 +138,15 @@ def _check_and_whiten(X: np.ndarray, index: np.ndarray, factors: np.ndarray) -> 
     return _whiten_rows(validation.check_psd(X, None), index, factors)
 
 
-def _whiten_rows(X: np.ndarray, index: np.ndarray, factors: np.ndarray) -> np.ndarray:
-    Z = np.empty_like(X)
-    for k in np.unique(index):
-        Z[index == k] = congruence(factors[k], X[index == k])
-    return Z
+def _whiten_rows(X: Array, index: np.ndarray, factors: np.ndarray) -> Array:
+    return congruence(like(factors[index], X), X)
 
 
-def _read_checked(X: Array, rows: Rows) -> np.ndarray:
-    """Read some matrices, and check them."""
-    first = rows.start or 0 if isinstance(rows, slice) else int(rows[0])
-    return validation.check_psd(records.read(X, rows), None, first=first)
+def _readable(X: Array) -> Any:
+    """A stack in NumPy, or one whose matrices are checked when they are read."""
+
+    def of_rows(rows: Rows) -> np.ndarray:
+        first = rows.start or 0 if isinstance(rows, slice) else int(rows[0])
+        return validation.check_psd(records.read(X, rows), None, first=first)
+
+    return LazyStack(X.shape, of_rows, X.dtype) if is_stored(X) else validation.to_numpy(X)

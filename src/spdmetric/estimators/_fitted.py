@@ -8,6 +8,7 @@ from copy import copy
 from dataclasses import replace
 from functools import wraps
 from itertools import combinations, combinations_with_replacement
+from math import sqrt
 from pathlib import Path
 from typing import Any, Self, TypeVar, cast
 
@@ -17,16 +18,17 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from spdmetric import validation
+from spdmetric.distributed import arrays
 from spdmetric.estimators._domains import find_domain_means, recenter_rows
 from spdmetric.estimators._streaming import Stream
-from spdmetric.estimators.embedding import Embedding, embedding_at
+from spdmetric.estimators.embedding import Embedding
 from spdmetric.geometry import geodesic
 from spdmetric.io.atomic import atomic_file
-from spdmetric.linalg.symmetric import Array, array_namespace, congruence, detached, is_complex, like
+from spdmetric.linalg.symmetric import Array, array_namespace, congruence, is_complex
 from spdmetric.linalg.threads import one_thread
 from spdmetric.means import average_over, find_mean
 from spdmetric.objectives.data import check_chunks, check_memory, is_stored, row_chunks
-from spdmetric.objectives.start import Start, ViewStarts
+from spdmetric.objectives.start import ViewStarts
 from spdmetric.objectives.weighting import Weighting
 from spdmetric.solvers import Solution
 
@@ -61,23 +63,29 @@ class FittedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StackEstim
     view_names_: tuple[str, ...] | None = None
     _stream: Stream | None = None
 
-    def _keep_input(
-        self,
-        shape: tuple[int, ...],
-        names: tuple[str, ...] | None,
-        classes: np.ndarray | None,
-        domains: tuple[np.ndarray, np.ndarray] | None = None,
-    ) -> None:
+    def _keep_input(self, shape: tuple[int, ...], names: Any, classes: Any, domains: Any = None) -> None:
         """Set the attributes that say what was learned from."""
         self.n_features_in_, self.n_views_ = shape[-1], shape[1] if len(shape) == 4 else None
         self.view_names_, self.classes_ = names, classes
         self.domains_, self.domain_means_ = (None, None) if domains is None else domains
 
-    def _keep(
-        self, start: Start | ViewStarts, solution: Solution, weighting: Weighting | None = None
-    ) -> None:
-        """Set the attributes that say what was learned."""
-        embedding = embedding_at(start, solution.point, self.n_features_in_)
+    def _keep(self, start: Any, solution: Solution, weighting: Weighting | None) -> None:
+        """Set the attributes that say what was learned.
+
+        At full rank the factor is made symmetric: ``W W0 = U diag(sigma) V'`` is ``U V'`` times the symmetric
+        ``V diag(sigma) V'``.
+        """
+        point: Any = solution.point
+        several = isinstance(start, ViewStarts)
+        starts, points = (start.views, point.views) if several else ((start,), (point,))
+        scales, size = (start.scales, self.n_features_in_) if several else ((1.0,), None)
+        factors = tuple(one.factor for one in points)
+        frames = [np.eye(len(W), dtype=W.dtype) for W in factors]
+        for v, one in enumerate(() if point.low_rank else starts):
+            U, _, Vt = np.linalg.svd(factors[v] @ one.factor)
+            frames[v] = U @ Vt
+        distance = float(np.linalg.norm(point.S)) / sqrt(len(starts))
+        embedding = Embedding(starts, factors, tuple(frames), scales, size, point.low_rank, distance)
         if weighting is not None:  # its directions, (p, q), come in the frame of the factor
             directions = embedding.turn(weighting.directions.T).T
             embedding = replace(embedding, weighting=np.ascontiguousarray(directions))
@@ -124,7 +132,6 @@ class FittedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StackEstim
 
     @property
     def _n_features_out(self) -> int:
-        check_is_fitted(self)
         return self.embedding_.n_features
 
     def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> np.ndarray:
@@ -139,7 +146,7 @@ class FittedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StackEstim
         Returns
         -------
         names : ndarray of str
-            Numbered after the class where an entry stands for no two channels, or no names are given.
+            Numbered after the class where no entry stands for two channels, or no names are given.
         """
         numbered = super().get_feature_names_out(input_features)
         if input_features is None or self.embedding_.low_rank or self.weighting_ is not None:
@@ -161,8 +168,8 @@ class FittedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StackEstim
         self,
         X: Array,
         y: Array = None,
-        sample_weight: Array | None = None,
-        sample_domain: Array | None = None,
+        sample_weight: Array = None,
+        sample_domain: Array = None,
         **fit_params: Any,
     ) -> Array:
         """`fit`, then `transform` of the same matrices.
@@ -188,43 +195,34 @@ class FittedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StackEstim
         X : array-like of shape (n_matrices, d, d)
             SPD matrices, where `fit` takes them from; see `transform_to` for more than memory holds.
         sample_domain : array-like of shape (n_matrices,), optional
-            Domain of each matrix, if `fit` had domains: it is recentered by the mean of this domain there.  A
-            domain that was not there, of two matrices or more, is recentered by the mean of its matrices in
-            X: vectors then depend on each other.  None: the session of the last `adapt`.
+            Domain of each matrix, if `fit` had domains, by whose mean there it is recentered; a domain that
+            is new, of two matrices or more, by the mean of its matrices in X.  None: the session of the last
+            `adapt`.
 
         Returns
         -------
-        vectors : ndarray of shape (n_matrices, d(d+1)/2), or (n_matrices, m(m+1)/2) at rank m
-            With a weighting (n_matrices, q), q the number of columns of ``weighting_``.  float32 for float32;
-            for tensors tensors, on their own device; for a dask array one that is computed when it is asked.
+        vectors : ndarray of shape (n_matrices, d(d+1)/2), at rank m (n_matrices, m(m+1)/2)
+            With a weighting (n_matrices, q).  float32 for float32; for tensors tensors, on their own device;
+            for a dask array one that is computed when it is asked.
         """
         check_is_fitted(self)
         single, in_memory = validation.is_single(X), not is_stored(X) and not is_dask_array(X)
         X, embedding = self._check_matrices(X) if in_memory else self._check_shape(X), self.embedding_
         if sample_domain is None:
             self._check_placed()
+        elif self.domains_ is None or self.domain_means_ is None:
+            raise ValueError(
+                "sample_domain: this metric was fitted without. Fit it with sample_domain, or adapt() it to "
+                "each new session."
+            )
         else:
-            if self.domains_ is None or self.domain_means_ is None:
-                raise ValueError(
-                    "sample_domain: this metric was fitted without. Fit it with sample_domain, or adapt() it "
-                    "to each new session."
-                )
             known = dict(zip(self.domains_.tolist(), self.domain_means_, strict=True))
-            here = validation.to_numpy(X)
-            _, means, index = find_domain_means(here, sample_domain, None, known, mean=self._mean_name)
-            if in_memory:
-                places = [np.flatnonzero(index == k) for k in range(len(means))]
-                there = (replace(embedding, domain_means=tuple(embedding.split(mean))) for mean in means)
-                vectors = [one.embed(_take_rows(X, rows)) for one, rows in zip(there, places, strict=True)]
-                joined, order = array_namespace(X).concat(vectors), np.argsort(np.concatenate(places))
-                return validation.as_float(_take_rows(joined, order), single=single)
+            _, means, index = find_domain_means(X, sample_domain, None, self._mean_name, known)
             X, embedding = recenter_rows(X, index, means), replace(embedding, domain_means=None)
         if in_memory:
             return validation.as_float(embedding.embed(X), single=single)
         dtype = np.dtype(np.float32 if single else np.float64)
         if is_dask_array(X):
-            from spdmetric.distributed import arrays
-
             return arrays.transform(X, embedding.embed, embedding.n_features, embedding.rank, dtype)
         found = np.empty((X.shape[0], embedding.n_features), dtype=dtype)
         for rows, some in _embed_chunks(embedding, X):
@@ -274,17 +272,8 @@ class FittedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StackEstim
             At rank m, the m x m matrices ``W X W'``.
         """
         check_is_fitted(self)
-        if not validation.is_tensor(vectors):
-            vectors = validation.as_numbers(vectors, "vectors")
-        xp = array_namespace(vectors)
-        if xp.isdtype(vectors.dtype, "complex floating"):
-            raise ValueError("vectors is complex: complex data not supported, expected real numbers.")
-        vectors = validation.as_float(vectors)
-        if vectors.ndim == 2:
-            bad = validation.first_true(~xp.all(xp.isfinite(detached(vectors)), axis=1))
-            if bad is not None:
-                raise ValueError(f"vectors[{bad}] contains NaN or infinity: expected finite numbers.")
-        return self.embedding_.restore(vectors)
+        vectors = vectors if validation.is_tensor(vectors) else validation.as_numbers(vectors, "vectors")
+        return self.embedding_.restore(validation.as_float(vectors))
 
     def _vectors(self, X: Array, name: str = "X") -> Array:
         """Vectors of matrices in memory, in float64."""
@@ -346,21 +335,13 @@ class FittedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StackEstim
         return -self.pair_distance(pairs)
 
     def get_metric(self) -> Callable[[Array, Array], float]:
-        """Return the learned distance as a function of two matrices.
-
-        Returns
-        -------
-        distance : callable
-            Takes two arrays of shape (d, d); independent of later changes of the estimator.
-        """
+        """The learned distance as a function of two arrays (d, d), whatever becomes of the estimator."""
         check_is_fitted(self)
         frozen = copy(self)
 
         def distance(A: Array, B: Array) -> float:
-            one, other = validation.as_numpy(A, "A"), validation.as_numpy(B, "B")
-            if one.shape != other.shape:
-                raise ValueError(f"Expected two matrices of one size, got {one.shape} and {other.shape}.")
-            return float(frozen.pair_distance(np.stack([one, other])[None])[0])
+            pair = np.stack([validation.as_numpy(A, "A"), validation.as_numpy(B, "B")])
+            return float(frozen.pair_distance(pair[None])[0])
 
         return distance
 
@@ -451,26 +432,25 @@ class FittedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StackEstim
             )
         X = self._check_matrices(validation.leave_out(X, sample_weight))
         weight = validation.check_weights(sample_weight, X)
-        embedding = self.embedding_
+        embedding, starts = self.embedding_, self.embedding_.starts
         total = weight.sum() + (embedding.session_weight if resumed else 0.0)
         share, weight = weight.sum() / total, weight / weight.max()
-        parts, known = embedding.split(X), embedding.domain_means if resumed else None
+        known, means = embedding.domain_means if resumed else None, []
         if self.domains_ is None:
-            bases = (one.basis.conj().T for one in embedding.starts)
-            parts = list(map(congruence, bases, parts))
-            known = tuple(one.center for one in embedding.starts)
-        means = []
-        for A in parts:
+            known = tuple(start.center for start in starts)
+        for v, A in enumerate(embedding.split(X)):
+            if self.domains_ is None:
+                A = congruence(starts[v].basis.conj().T, A)
             A = validation.check_spd(A)  # singular ones have no such mean
-            means.append(find_mean(self._mean_name, average_over(A, weight), len(A), A.dtype))
-        if known is not None:
-            means = [geodesic(old, mean, share) for old, mean in zip(known, means, strict=True)]
-        moved: dict[str, Any] = {"domain_means": tuple(means)}
+            mean = find_mean(self._mean_name, average_over(A, weight), len(A), A.dtype)
+            means.append(mean if known is None else geodesic(known[v], mean, share))
         if self.domains_ is None:
-            starts = zip(embedding.starts, means, strict=True)
-            moved = {"starts": tuple(one._replace(center=mean) for one, mean in starts)}
+            moved = tuple(one._replace(center=mean) for one, mean in zip(starts, means, strict=True))
+            embedding = replace(embedding, starts=moved)
+        else:
+            embedding = replace(embedding, domain_means=tuple(means))
         adapted = copy(self)
-        adapted.embedding_ = replace(embedding, session_weight=float(total), **moved)
+        adapted.embedding_ = replace(embedding, session_weight=float(total))
         adapted._stream = None  # a stream goes on in the metric that it began with
         return adapted
 
@@ -483,13 +463,8 @@ class FittedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StackEstim
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.target_tags.one_d_labels = True
-        tags.input_tags.positive_only = False
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _take_rows(X: Array, rows: np.ndarray) -> Array:
-    return array_namespace(X).take(X, like(rows, X), axis=0)
 
 
 def _embed_chunks(embedding: Embedding, X: Array) -> Iterator[tuple[slice, np.ndarray]]:

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.utils import check_random_state, column_or_1d
 
 from spdmetric import solvers, validation
+from spdmetric.caller import warn_at_caller
 from spdmetric.linalg import compiled
 from spdmetric.linalg.symmetric import Array
 from spdmetric.objectives.alignment import Misalignment
@@ -42,10 +43,7 @@ def stochastic_solver(
 
 
 class Stream:
-    """What is remembered of a stream: moments, and matrices that wait to be learned from.
-
-    The first wait until there are enough of them to fix G0, later ones for a mini-batch.
-    """
+    """What is remembered of a stream: moments, and matrices that wait for G0, then for a mini-batch."""
 
     start: Start | ViewStarts
     descent: Descent
@@ -65,17 +63,14 @@ class Stream:
         self._rng = np.random.default_rng(draw_seed(random_state))
 
     def copy(self) -> Stream:
-        """Another stream with the same past: what one learns the other does not."""
+        """Another stream with the same past."""
         other = copy(self)
         other.history, other.counts, other._rng = self.history.copy(), self.counts.copy(), deepcopy(self._rng)
         other.descent = copy(self.descent)
         return other
 
-    def learn(self, X: np.ndarray, codes: np.ndarray, weight: np.ndarray, metric: Any) -> np.ndarray:
-        """Learn from a batch what a metric asks for, or keep it until there are enough matrices.
-
-        Returns the classes that are absent if G0 was fixed by this batch, otherwise none.
-        """
+    def learn(self, X: np.ndarray, codes: np.ndarray, weight: np.ndarray, metric: Any) -> None:
+        """Learn from a batch what a metric asks for, or keep it until there are enough matrices."""
         began = time.perf_counter()
         if self._weights[1] == 0:  # the first batch
             self._unit = weight_unit(float(weight.max()))
@@ -88,22 +83,34 @@ class Stream:
         if self._waiting is not None:
             columns = tuple(map(np.concatenate, zip(self._waiting, columns, strict=True)))
         X, codes, weight = columns
-        together = Data(X, ClassTarget.from_codes(codes, weight, self._classes.size))
-        n, d = together.shape[0], together.shape[-1]
-        absent, begins = self._classes[:0], False
+        target = ClassTarget.from_codes(codes, weight, self._classes.size)
+        n, d, begins = X.shape[0], X.shape[-1], False
         if not self._fixed:
             wanted = d * (d + 1) // 2  # as many as each has entries that are free
             several = np.count_nonzero(self.counts) > 1
             self._fixed = bool(n >= wanted and (several or n >= _PATIENCE * wanted))
             begins = self._fixed or n >= 2 * self._centered  # not each time: computing a mean is expensive
-            if begins:
-                self._begin(together, float(metric.radius), metric.init)
-            absent = self._classes[(self.counts == 0) & self._fixed]
+        if begins:
+            self.start = find_start(Data(X, target.present), metric.init, self.rank)
+            ball = self.start.ball(self.rank, float(metric.radius))
+            self.descent, self._centered = Descent(ball, ball.center), n
+            if self._fixed and not self.counts.all():
+                absent = self._classes[self.counts == 0].tolist()
+                warn_at_caller(
+                    f"Among the first {self.counts.sum()} matrices of the stream, whose mean G0 is, there is "
+                    f"none of {absent}: what is learned takes no account of these classes until they come. "
+                    "Mix the stream, or leave out of classes= what will never come.",
+                    UserWarning,
+                )
         size = batch_size(d)
         ready = self._fixed and n >= size
         if begins or ready:
-            objective = self._objective(together)
-            for rows in solvers.mini_batches(objective.n, size, self._rng) if ready else ():
+            # Kernels are loaded once NumPy has taken as long as that would have.
+            work = max(1, int(self.counts.sum()) // compiled.EVALUATIONS)
+            objective = RunningMisalignment(Data(whiten(self.start.factor, X), target), work=work)
+            if begins:
+                self.descent.value = objective.sample(np.arange(n), self.descent.point).value
+            for rows in solvers.mini_batches(n, size, self._rng) if ready else ():
                 self.descent.learn(objective, rows)
             if metric.weighting is not None:
                 past = Past.from_batch(objective, self.descent.point)
@@ -115,22 +122,6 @@ class Stream:
         self._seconds += time.perf_counter() - began
         at, steps = self.descent.iterate, self.descent.batches
         self.history.append(Record(steps, at.here.value, at.residual, at.distance, steps, self._seconds))
-        return absent
-
-    def _begin(self, batch: Data, radius: float, init: str | Array) -> None:
-        """Start at the mean of the matrices so far."""
-        self.start = find_start(Data(batch.X, batch.target.present), init, self.rank)
-        ball = self.start.ball(self.rank, radius)
-        self.descent = Descent(ball, ball.center)
-        objective = self._objective(batch)
-        self.descent.value = objective.sample(np.arange(objective.n), self.descent.point).value
-        self._centered = objective.n
-
-    def _objective(self, batch: Data) -> RunningMisalignment:
-        whitened = Data(whiten(self.start.factor, batch.X), batch.target)
-        # Kernels are loaded once NumPy has taken as long as that would have.
-        work = max(1, int(self.counts.sum()) // compiled.EVALUATIONS)
-        return RunningMisalignment(whitened, work=work)
 
     @property
     def solution(self) -> Solution:
@@ -144,22 +135,8 @@ def batch_size(d: int) -> int:
     return max(32, 4 * d)
 
 
-def check_stream(classes: Any, known: np.ndarray | None, metric: Any) -> np.ndarray:
-    """Return all classes of a stream, sorted; refuse parameters that need all the data at once."""
-    if metric.task == "regression":
-        raise ValueError(
-            "task='regression': a stream is learned from for classes only, as the spread of its targets is "
-            "not known in advance. Use fit, with solver='stochastic' for many matrices."
-        )
-    if metric.kernel == "rbf":
-        raise ValueError(
-            "kernel='rbf' compares all pairs of matrices, and a stream forgets them: use 'linear'."
-        )
-    if metric.class_weight == "balanced":
-        raise ValueError(
-            "class_weight='balanced' needs the sizes of all classes, which a stream does not know in "
-            "advance: give a dict of weights, or pass sample_weight to partial_fit instead."
-        )
+def check_stream_classes(classes: Any, known: np.ndarray | None) -> np.ndarray:
+    """Return all classes of a stream, sorted."""
     if classes is None:
         if known is None:
             raise ValueError(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from math import sqrt
-from typing import Any
 
 import numpy as np
 
@@ -26,7 +24,7 @@ from spdmetric.linalg.symmetric import (
     symmetrize,
 )
 from spdmetric.objectives.data import take_view
-from spdmetric.objectives.start import Start, ViewStarts
+from spdmetric.objectives.start import Start
 from spdmetric.validation import first_true, is_tensor
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -101,10 +99,8 @@ class Embedding:
         found = [Q.conj().T @ W @ W0 for Q, W, W0 in parts]
         if self.size is None:
             return found[0]
-        padded = np.zeros((len(found), max(map(len, found)), self.size), found[0].dtype)
-        for whole, part in zip(padded, found, strict=True):
-            whole[: part.shape[0], : part.shape[1]] = part
-        return padded
+        m, d = max(map(len, found)), self.size
+        return np.stack([np.pad(part, ((0, m - len(part)), (0, d - part.shape[1]))) for part in found])
 
     @lazy
     def reference(self) -> np.ndarray:
@@ -140,25 +136,18 @@ class Embedding:
         return vectors if self.weighting is None else vectors @ like(self.weighting, vectors)
 
     def _embed_view(self, v: int, X: Array, name: str, first: int) -> Array:
-        """Vectors of a view.
-
-        X is whitened by the start, moved by the graded factor W of the solver, which keeps its
-        digits far out, and its logarithm rotated: ``log(QAQ') = Q log(A) Q'``.
-        """
-        W0, W, Q = self.whitening[v], self.factors[v], self.frames[v]
+        """Vectors of a view, in the coordinates of the graded factor W, which keeps its digits far out."""
+        W, Q, xp = self.factors[v], self.frames[v], array_namespace(X)
         if is_complex(X) and not is_complex(W):
             raise ValueError(
                 f"{name} is complex, and this metric was fitted on real matrices: fit it on complex ones, or "
                 f"pass {name}.real if the imaginary parts mean nothing."
             )
+        whitened = congruence(like(self.whitening[v], X), X)
         if is_tensor(X):
-            W0, W, Q = (like(factor, X) for factor in (W0, W, Q))
-            whitened = congruence(W0, X)
-            logs = logm(congruence(W, whitened))
+            logs = logm(congruence(like(W, X), whitened))
         else:
-            whitened = congruence(W0, X)
             logs = fill_matrices(make_stack(whitened).decompose(W).features, Q)
-        xp = array_namespace(logs)
         bad = first_true(~xp.all(xp.isfinite(detached(logs)), axis=(-2, -1)))
         if bad is not None and not self.low_rank:
             raise ValueError(
@@ -166,9 +155,8 @@ class Embedding:
                 f"singular to compare {name}[{first + bad}] in float64: learn with a smaller radius."
             )
         if self.low_rank and bad is None:
-            A = detached(whitened)
-            smallest = xp.linalg.eigvalsh(congruence(like(_unit_rows(self.factors[v]), A), A))[:, 0]
-            traces = xp.linalg.trace(A)
+            A, rows = detached(whitened), like(W / np.linalg.norm(W, axis=1, keepdims=True), X)
+            smallest, traces = xp.linalg.eigvalsh(congruence(rows, A))[:, 0], xp.linalg.trace(A)
             traces = xp.real(traces) if is_complex(traces) else traces
             bad = first_true(smallest <= A.shape[-1] * _EPS * traces)  # zero, but for rounding
         if bad is not None:
@@ -176,16 +164,7 @@ class Embedding:
                 f"{name}[{first + bad}] is singular on the directions that this metric of rank {len(W)} "
                 "sees, so that its logarithm is unbounded: learn with a smaller rank, or drop that matrix."
             )
-        return list_entries(congruence(adjoint(Q), logs))
-
-    def count_singular(self, X: Any, target: object = None) -> int:
-        """How many of some matrices factors of low rank cannot compare."""
-        count = 0
-        for view, W, W0 in zip(self.split(X), self.factors, self.whitening, strict=True):
-            traces = (view.reshape(len(view), -1) @ (W0.conj().T @ W0).conj().reshape(-1)).real
-            smallest = np.linalg.eigvalsh(congruence(_unit_rows(W) @ W0, view))[:, 0]
-            count += int(np.count_nonzero(smallest <= len(W0) * _EPS * traces))
-        return count
+        return list_entries(congruence(like(adjoint(Q), X), logs))
 
     def turn(self, vectors: np.ndarray) -> np.ndarray:
         """Vectors at the factors, ``vech(L)`` side by side, in the frames of the embedding."""
@@ -194,21 +173,21 @@ class Embedding:
         return turned[0] if self.size is None else np.concatenate(turned, axis=1)
 
     def restore(self, vectors: Array) -> Array:
-        """Matrices of vectors, where these are: the inverse of `embed`.
-
-        At low rank the images ``W X W'``, which is as far as there is an inverse; with a weighting there is
-        none.
-        """
+        """Matrices of vectors, where these are, the inverse of `embed`; at low rank the images ``W X W'``."""
         if self.weighting is not None:
             p, q = self.weighting.shape
             raise ValueError(
                 f"Vectors with a weighting keep {q} of {p} directions, and no matrix can be made of them: "
                 "learn with weighting=None, whose vectors have an inverse."
             )
+        xp, matrices = array_namespace(vectors), []
+        if is_complex(vectors):
+            raise ValueError("vectors is complex: complex data not supported, expected real numbers.")
         if vectors.ndim != 2 or vectors.shape[1] != self.n_features:
             expected, got = f"(n_matrices, {self.n_features})", tuple(vectors.shape)
             raise ValueError(f"Expected vectors of shape {expected}, got {got}.")
-        xp, matrices = array_namespace(vectors), []
+        if (bad := first_true(~xp.all(xp.isfinite(detached(vectors)), axis=1))) is not None:
+            raise ValueError(f"vectors[{bad}] contains NaN or infinity: expected finite numbers.")
         for v, (Q, columns) in enumerate(zip(self.frames, view_columns(self.frames), strict=True)):
             with np.errstate(over="ignore", invalid="ignore"):
                 logs = fill_matrices(vectors[:, columns] / self.scales[v], Q)
@@ -226,26 +205,6 @@ class Embedding:
         return pad_views(matrices, max(X.shape[-1] for X in matrices) if self.low_rank else self.size)
 
 
-def embedding_at(start: Start | ViewStarts, point: Any, size: int) -> Embedding:
-    """The embedding at a point in the coordinates of a start, of matrices of some size.
-
-    At full rank the factor is made symmetric: ``W W0 = U diag(sigma) V'`` is ``U V'`` times the symmetric
-    ``V diag(sigma) V'``.
-    """
-    if isinstance(start, ViewStarts):
-        starts, points, scales, whole = start.views, point.views, start.scales, size
-    else:
-        starts, points, scales, whole = (start,), (point,), (1.0,), None
-    factors = tuple(one.factor for one in points)
-    frames = [np.eye(len(W), dtype=W.dtype) for W in factors]
-    if not point.low_rank:
-        for v, one in enumerate(starts):
-            U, _, Vt = np.linalg.svd(factors[v] @ one.factor)
-            frames[v] = U @ Vt
-    distance = float(np.linalg.norm(point.S)) / sqrt(len(starts))
-    return Embedding(starts, factors, tuple(frames), scales, whole, point.low_rank, distance)
-
-
 def pad_views(views: Iterable[Array], size: int) -> Array:
     """Matrices (..., d_v, d_v) of views in one array (..., views, size, size), padded with the identity."""
     padded = []
@@ -257,7 +216,3 @@ def pad_views(views: Iterable[Array], size: int) -> Array:
             X = whole
         padded.append(X)
     return xp.stack(padded, axis=-3)
-
-
-def _unit_rows(W: np.ndarray) -> np.ndarray:
-    return W / np.linalg.norm(W, axis=1, keepdims=True)

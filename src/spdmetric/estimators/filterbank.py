@@ -70,13 +70,12 @@ class FilterBankCovariances(TransformerMixin, StackEstimator):
         self.sfreq = sfreq
         self.estimator = estimator
 
-    def fit(self, X: Array, y: Array | None = None) -> FilterBankCovariances:
+    def fit(self, X: Array, y: Array = None) -> FilterBankCovariances:
         """Check bands and windows against signals; nothing else is learned.
 
         Parameters
         ----------
         X : array-like of shape (n_trials, n_channels, n_times), or MNE's Epochs
-            Signals.
         y : ignored
 
         Returns
@@ -95,7 +94,6 @@ class FilterBankCovariances(TransformerMixin, StackEstimator):
         Parameters
         ----------
         X : array-like of shape (n_trials, n_channels, n_times), or MNE's Epochs
-            Signals.
 
         Returns
         -------
@@ -107,20 +105,19 @@ class FilterBankCovariances(TransformerMixin, StackEstimator):
         from scipy.signal import butter, sosfiltfilt
 
         signals, sfreq, first = self._check_signals(X)
-        if signals.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X has signals of {signals.shape[1]} channels, but FilterBankCovariances was fitted on "
-                f"{self.n_features_in_}."
-            )
+        d, known = signals.shape[1], self.n_features_in_
+        if d != known:
+            raise ValueError(f"X has {d} channels, but FilterBankCovariances was fitted on {known}.")
         covariances, matrices, filtered, of_band = Covariances(self.estimator), [], signals, None
         for band, samples, _ in self._find_views(sfreq, first, signals.shape[2]):
-            if band != of_band:  # the windows of a band share its filter
-                filtered, of_band = signals, band
-                if band is not None:  # forward and backward
-                    sos = butter(5, band, "band", fs=sfreq, output="sos")
-                    pad = min(3 * (2 * len(sos) + 1), signals.shape[2] - 1)
-                    filtered = sosfiltfilt(sos, signals, axis=2, padlen=pad)
+            if band is None:
+                filtered = signals
+            elif band != of_band:  # the windows of a band share its filter
+                sos = butter(5, band, "band", fs=sfreq, output="sos")
+                pad = min(3 * (2 * len(sos) + 1), signals.shape[2] - 1)
+                filtered = sosfiltfilt(sos, signals, axis=2, padlen=pad)
             matrices.append(covariances.fit_transform(filtered[:, :, samples]))
+            of_band = band
         return np.stack(matrices, axis=1)
 
     def _find_views(self, sfreq: float, first: float, n_times: int) -> list[tuple[Pair | None, slice, str]]:
@@ -158,8 +155,7 @@ class FilterBankCovariances(TransformerMixin, StackEstimator):
             got = f"{signals.ndim} dimensions and shape {signals.shape}. Reshape your data"
             raise ValueError(f"Expected X of shape (n_trials, n_channels, n_times), got {got}.")
         if 0 in signals.shape:
-            got = f"shape {signals.shape}, 0 sample(s)"
-            raise ValueError(f"X is empty: {got}; a minimum of 1 is required of each.")
+            raise ValueError(f"X is empty: shape {signals.shape}, 0 sample(s); a minimum of 1 is required.")
         signals = signals.astype(np.float64, copy=False)
         if bad := bad_signals(signals):
             raise ValueError(f"{bad[0].where} {bad[0].why}: drop that trial, or fill the gap.")

@@ -7,7 +7,7 @@ from copy import deepcopy
 from functools import partial
 from math import isfinite, prod
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from array_api_compat import is_dask_array
@@ -15,19 +15,20 @@ from sklearn.exceptions import ConvergenceWarning
 
 from spdmetric import validation
 from spdmetric.caller import warn_at_caller
+from spdmetric.distributed import arrays, cluster
+from spdmetric.distributed.data import check_cluster_data
 from spdmetric.estimators._domains import recenter_domains, warn_if_confounded
 from spdmetric.estimators._fitted import FittedMetric, end_task, with_progress
 from spdmetric.estimators._streaming import (
     RandomState,
     Stream,
     check_batch,
-    check_stream,
+    check_stream_classes,
     draw_seed,
     stochastic_solver,
 )
-from spdmetric.estimators.embedding import embedding_at
-from spdmetric.linalg.batch import map_views
-from spdmetric.linalg.symmetric import Array
+from spdmetric.linalg.batch import Factor, Views, map_views
+from spdmetric.linalg.symmetric import Array, congruence
 from spdmetric.linalg.threads import Map, threads
 from spdmetric.means import MEANS
 from spdmetric.objectives.alignment import Evaluation, Misalignment
@@ -40,9 +41,10 @@ from spdmetric.objectives.data import (
     leave_out_stored,
     row_chunks,
     stored_shape,
+    take_view,
 )
 from spdmetric.objectives.gaussian import MOST, GaussianEvaluation, GaussianMisalignment
-from spdmetric.objectives.start import Start, ViewStarts, find_start
+from spdmetric.objectives.start import ViewStarts, find_start
 from spdmetric.objectives.weighting import Weighting
 from spdmetric.solvers import SOLVERS, Callback, Record, Solution, trust_region
 from spdmetric.validation import UninformativeDataError, is_finite_number, one_of, optional
@@ -60,8 +62,8 @@ class LogEuclideanMetric(FittedMetric):
     Parameters
     ----------
     radius : float, default=10.0
-        Largest affine-invariant distance between the reference point and its start,
-        the capacity of the model, at most 300.  0 learns nothing: the reference point is the start.
+        Largest affine-invariant distance of the reference point from its start, the capacity of the model, at
+        most 300.  0 learns nothing: the reference point is the start.
     rank : int or None, default=None
         Rows m of the factor.  None learns a reference point, m = d.  With m < d the metric sees m learned
         directions only, so that it also takes rank-deficient matrices, of rank m or more.  The radius then
@@ -69,45 +71,41 @@ class LogEuclideanMetric(FittedMetric):
         with ``radius=0`` it is that start, and 2 to 5 is enough.
     weighting : {None, "discriminant"}, default=None
         How much each direction of the tangent space counts.  None: all the same, the paper's metric.
-        "discriminant": after the reference point, or the factor, is learned, directions are weighed in
-        closed form by how reliably they separate the classes (discriminant analysis with a shrunk
-        covariance) or vary with the targets; the distance is ``|Q'(u - v)|`` for tangent vectors u and v
-        [Hastie1995]_.  With ``radius=0`` it is a model by itself.  Needs ``kernel="linear"``.
-    init : {"riemann", "median", "logeuclid", "euclid", "identity"} or array of shape (d, d), \
-            default="riemann"
-        The start G0 and center of the ball: a mean of the training matrices, the
-        identity, or an SPD matrix.  "median" is the geometric median, which outlying matrices hardly move;
-        domains and new sessions are then recentered by their medians, too.
+        "discriminant": in closed form, after the reference point is learned, by how reliably a direction
+        separates the classes (discriminant analysis with a shrunk covariance [Hastie1995]_) or varies with
+        the targets.  With ``radius=0`` it is a model by itself.  Needs ``kernel="linear"``.
+    init : {"riemann", "median", "logeuclid", "euclid", "identity"} or array, default="riemann"
+        The start G0 and center of the ball: a mean of the training matrices, the identity, or an SPD matrix
+        of shape (d, d).  "median" is the geometric median, which outlying matrices hardly move; domains and
+        new sessions are then recentered by their medians, too.
     kernel : {"linear", "rbf"}, default="linear"
-        Kernel of the tangent vectors whose alignment is maximized: "linear" is the paper's,
-        their inner product; "rbf", the Gaussian ``exp(-gamma distance^2)``, also brings together
-        classes of several clusters.  It compares all pairs, of at most 8,000 matrices, in 16 n^2 bytes.
+        Kernel of the tangent vectors whose alignment is maximized: "linear" is the paper's, their inner
+        product; "rbf", the Gaussian ``exp(-gamma distance^2)``, also brings together classes of several
+        clusters.  It compares all pairs, of at most 8,000 matrices, in 16 n^2 bytes.
     gamma : float or None, default=None
-        Of the Gaussian kernel, in units of the squared learned distance; None learns it with
-        the metric, between 1/1024 and 4 divided by the squared spread of the vectors.
+        Of the Gaussian kernel, in units of the squared learned distance; None learns it with the metric,
+        between 1/1024 and 4 divided by the squared spread of the vectors.
     task : {"auto", "classification", "regression"}, default="auto"
         What y holds.  "auto" takes numbers that are not all whole for regression targets, and all else for
-        labels, as scikit-learn's `~sklearn.utils.multiclass.type_of_target` does: 1, 2, 3 can be grades or
-        names, and only you know.  For an age in years say "regression".
+        labels: 1, 2, 3 can be grades or names, and only you know.  For an age in years say "regression".
     class_weight : {None, "balanced"} or dict {label: weight}, default=None
         None is the paper's target, in which large classes count more; "balanced" weighs the matrices of class
         k by ``n / (n_classes * n_k)``; a dict gives the weights, 1 for labels that it leaves out.
     solver : {"trust-region", "gradient", "stochastic"}, default="trust-region"
         "trust-region": Riemannian trust region, its curvature learned from the steps; "gradient": steepest
         ascent along geodesics.  These return a KKT point of the constrained problem.  "stochastic":
-        Riemannian stochastic gradient on mini-batches, for many matrices; it ends near a
-        KKT point after a few passes over the data.  Alignment has several local maxima in
-        the ball, and solvers may end at different ones, of nearly the same value.
+        Riemannian stochastic gradient on mini-batches, for many matrices; it ends near a KKT point after a
+        few passes over the data.  Solvers may end at different local maxima, of nearly the same alignment.
     tol : float, default=1e-3
-        Bound on the KKT residual: by how much of itself alignment would change, to first order,
-        over the radius of the ball.  1e-3 leaves some 1e-5 of the alignment, 1e-2 some 1e-3,
-        whatever the data.  The stochastic solver stops at the noise of its mini-batches instead.
+        Bound on the KKT residual: by how much of itself alignment would change, to first order, over the
+        radius of the ball.  1e-3 leaves some 1e-5 of the alignment, 1e-2 some 1e-3, whatever the data.  The
+        stochastic solver stops at the noise of its mini-batches instead.
     max_iter : int, default=1000
-        Bound on the number of iterations; a warning says when they were not enough.  An
-        iteration of the stochastic solver is a pass over the data.
+        Bound on the number of iterations, of the stochastic solver passes over the data; a warning says when
+        they were not enough.
     n_jobs : int or None, default=None
-        Threads that share the chunks of one fit; None is 1, -1 one for each core.  BLAS runs one
-        thread in each of them, whatever ``n_jobs``.
+        Threads that share the chunks of one fit; None is 1, -1 one for each core.  BLAS runs one thread in
+        each of them, whatever ``n_jobs``.
     callback : callable or None, default=None
         Called after each iteration with a `~spdmetric.solvers.Record`; returning True stops the run.
     random_state : int, RandomState instance or None, default=None
@@ -126,8 +124,8 @@ class LogEuclideanMetric(FittedMetric):
     gamma_ : float or None
         The gamma of the Gaussian kernel, given or learned; None for the linear kernel.
     weighting_ : ndarray of shape (p, q) or None
-        The weighting Q: vectors without a weighting, of length p, times Q are those of `transform`.  q is at
-        most the number of classes less one, or the number of outputs.
+        The weighting Q: vectors without a weighting, of length p, times Q are those of `transform`, with the
+        distance ``|Q'(u - v)|``.  q is at most the number of classes less one, or the number of outputs.
     weighting_penalty_ : float or None
         Penalty of the regression behind it: of classes Ledoit and Wolf's for their covariance, at radius 0
         and full rank also 0.3 or 3 times that where the leave-one-out error is then clearly less; of targets
@@ -145,10 +143,9 @@ class LogEuclideanMetric(FittedMetric):
         Status sentence, KKT residual and multiplier, history.
     classes_ : ndarray of shape (n_classes,) or None
         The labels seen in `fit`; None for regression targets.
-    domains_ : ndarray of shape (n_domains,) or None
-        The domains seen in `fit`, sorted; with them the attributes above are of recentered matrices.
-    domain_means_ : ndarray of shape (n_domains, d, d) or None
-        Their Riemannian means.
+    domains_, domain_means_ : ndarrays of shape (n_domains,) and (n_domains, d, d), or None
+        The domains seen in `fit`, sorted, and their Riemannian means; with them the attributes above are of
+        recentered matrices.
     n_features_in_ : int
         The size d of the matrices.
 
@@ -212,13 +209,7 @@ class LogEuclideanMetric(FittedMetric):
         self.verbose = verbose
 
     @with_progress(lambda self: self.max_iter + 1)
-    def fit(
-        self,
-        X: Array,
-        y: Array,
-        sample_weight: Array | None = None,
-        sample_domain: Array | None = None,
-    ) -> LogEuclideanMetric:
+    def fit(self, X: Array, y: Array, sample_weight: Array = None, sample_domain: Array = None) -> Self:
         """Learn the reference point.
 
         Parameters
@@ -244,9 +235,10 @@ class LogEuclideanMetric(FittedMetric):
         check_parameters(self)
         with threads(self.n_jobs) as map_chunks:
             data, classes, domains = check_data(
-                self, X, y, sample_weight, sample_domain, rank=self.rank, map=map_chunks
+                self, X, y, sample_weight, sample_domain, self.rank, map_chunks
             )
-            data = data.weighted if data.gathers else data
+            if sample_weight is not None and data.gathers:
+                data = data.weighted
             start = find_start(data, self.init, self.rank)
             problem, shape = find_problem(data, start, self.rank, self), data.shape
             del data  # what the problem does not keep need not stay on the workers
@@ -262,29 +254,25 @@ class LogEuclideanMetric(FittedMetric):
             )
         return self
 
-    def partial_fit(
-        self, X: Array, y: Array, classes: Array | None = None, sample_weight: Array | None = None
-    ) -> LogEuclideanMetric:
+    def partial_fit(self, X: Array, y: Array, classes: Array = None, sample_weight: Array = None) -> Self:
         """Learn from one more batch of a stream; no matrix is kept for long.
 
         A call that raises leaves the estimator as it was.
 
         The first matrices are kept until there are d(d+1)/2 of two classes (or 4d(d+1) of one), and G0, the
-        start and center of the ball, is fixed as their mean; until then that is the metric.  Afterwards
-        matrices are kept until there are 4d of them, at least 32, then cut into mini-batches of about that
-        size; each is a step, and they are forgotten.  The stream should be mixed: what came first counts less
-        and less.  ``solver``, ``tol``, ``max_iter`` and ``n_jobs`` are not used.
+        center of the ball, is fixed as their mean; until then that is the metric.  Afterwards they are kept
+        until there are 4d, at least 32, and each mini-batch of about that size is a step.  The stream should
+        be mixed: what came first counts less and less.  ``solver``, ``tol``, ``max_iter`` and ``n_jobs`` are
+        not used, and `fit` forgets the stream.
 
         A weighting is renewed with the reference point, from moments of all that was learned from: with
         ``radius=0`` it is that of `fit`, otherwise matrices count in proportion to what had come before them.
         Until two classes have come ``weighting_`` is None.  Each time takes an eigendecomposition of size
-        d(d+1)/2, or m(m+1)/2 at rank m.  Matrices that come again count as new ones, so that many passes over
-        a few leave the penalty too small.
+        d(d+1)/2, or m(m+1)/2 at rank m.  Matrices that come again count as new ones.
 
-        Attributes are those of `fit`, but ``alignment_`` is an estimate from the last mini-batches,
-        ``weighting_score_`` one from the moments (generalized cross-validation), ``n_iter_`` counts
-        mini-batches, and the history has a record for each of the last thousand calls.  `fit` forgets the
-        stream.
+        ``alignment_`` is an estimate from the last mini-batches, ``weighting_score_`` one from the moments
+        (generalized cross-validation), ``n_iter_`` counts mini-batches, and the history has a record for each
+        of the last thousand calls.
 
         Parameters
         ----------
@@ -303,8 +291,9 @@ class LogEuclideanMetric(FittedMetric):
         self : LogEuclideanMetric
         """
         check_parameters(self)
+        _refuse(self, _NOT_IN_A_STREAM)
         past = self._stream
-        classes = check_stream(classes, None if past is None else self.classes_, self)
+        classes = check_stream_classes(classes, None if past is None else self.classes_)
         names = getattr(X, "view_names", None)
         X = validation.check_psd(validation.leave_out(X, sample_weight), self.rank)
         if past is not None:
@@ -313,15 +302,8 @@ class LogEuclideanMetric(FittedMetric):
         # All is done with copies until nothing can fail any more: a call that raises changes nothing.
         stream = Stream(classes, self.rank, deepcopy(self.random_state)) if past is None else past.copy()
         with threads():
-            absent = stream.learn(X, codes, weight, self)
+            stream.learn(X, codes, weight, self)
             solution = stream.solution
-        if absent.size:
-            warn_at_caller(
-                f"Among the first {stream.counts.sum()} matrices of the stream, whose mean G0 is, there is "
-                f"none of {absent.tolist()}: what is learned takes no account of these classes until they "
-                "come. Mix the stream, or leave out of classes= what will never come.",
-                UserWarning,
-            )
         self._report(stream.history[-1])
         if past is None:
             draw_seed(self.random_state)  # that of the stream, drawn from a copy
@@ -369,27 +351,34 @@ CONSTRAINTS: dict[str, validation.Constraint] = {
 }
 
 
+# Values of parameters that cannot be, and why.
+_NOT_WITH_RBF = {
+    ("solver", "stochastic"): "has mini-batches, and kernel='rbf' compares all pairs of matrices.",
+    ("weighting", "discriminant"): "needs kernel='linear': 'rbf' is learned without one. Use one of the two.",
+}
+_NOT_ON_WORKERS = {
+    ("kernel", "rbf"): "needs all matrices in this process: use kernel='linear', or fit on X.compute().",
+    ("solver", "stochastic"): "needs all matrices here: use solver='trust-region', or fit on X.compute().",
+}
+_NOT_IN_A_STREAM = {
+    ("task", "regression"): "needs the spread of all targets, which a stream does not know: use fit.",
+    ("kernel", "rbf"): "compares all pairs of matrices, and a stream forgets them: use 'linear'.",
+    ("class_weight", "balanced"): "needs the sizes of all classes: give a dict, or pass sample_weight.",
+}
+
+
 def check_parameters(metric: LogEuclideanMetric) -> None:
     """Refuse parameters that mean nothing, or nothing together, before any data are looked at."""
     validation.check_radius(metric.radius)
     for name, constraint in CONSTRAINTS.items():
         validation.check_value(name, getattr(metric, name), constraint)
-    gamma, kernel, weighting = metric.gamma, metric.kernel, metric.weighting
-    if gamma is not None and kernel == "linear":
+    if metric.gamma is not None and metric.kernel == "linear":
         raise ValueError(
-            f"gamma={gamma!r} is of the Gaussian kernel, and kernel='linear' has none: pass "
+            f"gamma={metric.gamma!r} is of the Gaussian kernel, and kernel='linear' has none: pass "
             "kernel='rbf', or leave gamma=None."
         )
-    if kernel == "rbf" and metric.solver == "stochastic":
-        raise ValueError(
-            "solver='stochastic' takes the linear kernel apart into mini-batches; the Gaussian one compares "
-            "all pairs of matrices: with kernel='rbf' use 'trust-region'."
-        )
-    if weighting is not None and kernel != "linear":
-        raise ValueError(
-            f"weighting={weighting!r} needs kernel='linear': with kernel={kernel!r} the metric and its gamma "
-            "are learned for distances without a weighting. Use one of the two."
-        )
+    if metric.kernel == "rbf":
+        _refuse(metric, _NOT_WITH_RBF)
     by_label = metric.class_weight
     for label, weight in by_label.items() if isinstance(by_label, Mapping) else ():
         if not (is_finite_number(weight) and float(weight) > 0):
@@ -397,6 +386,12 @@ def check_parameters(metric: LogEuclideanMetric) -> None:
                 f"class_weight[{label!r}]={weight!r}: expected a finite number > 0. To leave a class out, "
                 "drop its matrices."
             )
+
+
+def _refuse(metric: Any, values: Mapping[tuple[str, str], str]) -> None:
+    for (name, value), why in values.items():
+        if getattr(metric, name) == value:
+            raise ValueError(f"{name}={value!r} {why}")
 
 
 # -- From what the user gives to what is learned from: the one place that asks what kind of array X is
@@ -408,7 +403,6 @@ def check_data(
     y: Array,
     sample_weight: Array,
     sample_domain: Array,
-    *,
     rank: int | None,
     map: Map = map,
 ) -> tuple[Data, np.ndarray | None, tuple[np.ndarray, np.ndarray] | None]:
@@ -417,42 +411,35 @@ def check_data(
     ``metric`` says what y holds, how classes are weighed, and what domains are recentered by.  Returns the
     data, the classes, None for regression targets, and names and means of the domains.
     """
-    labels, weights, domains, client, rows = y, sample_weight, None, None, None
-    is_dask = is_dask_array(X)
-    if is_dask:
-        from spdmetric.distributed import arrays, cluster
-        from spdmetric.distributed.data import check_cluster_data
-
-        X, labels, weights = arrays.align_columns(X, y, sample_weight)
-        X, client = arrays.leave_out(X, weights), cluster.current_client()
-    elif is_stored(X):
-        rows = row_chunks(stored_shape(X))
-        X = leave_out_stored(X, weights)
-    if sample_domain is not None:
-        X, domains = recenter_domains(X, sample_domain, sample_weight, mean=metric._mean_name, map=map)
-    if is_dask and client is None:
-        rows = arrays.chunk_rows(X)
-        X = arrays.compute(X) if fits(prod(X.shape[:-2]), X.shape[-1]) else arrays.compute_lazily(X)
-        labels, weights = (None if v is None else arrays.compute(v) for v in (labels, weights))
-    what = weights, metric.class_weight, metric.task
-    classes: np.ndarray | None
-    data: Any
-    if client is not None:
-        for name, bad, good in (("kernel", "rbf", "linear"), ("solver", "stochastic", "trust-region")):
-            if getattr(metric, name) == bad:
-                raise ValueError(
-                    f"{name}={bad!r} needs the matrices in this process, and those of a dask array stay on "
-                    f"the workers: use {name}={good!r}, or fit on X.compute()."
-                )
-        classes, data = check_cluster_data(client, X, labels, *what, rank)
-    else:
-        if rows is None:
-            X = checked = validation.check_psd(validation.leave_out(X, weights), rank)
+    client, rows, domains = None, None, None
+    leave_out: Any = validation.leave_out
+    if is_dask_array(X):
+        X, y, sample_weight = arrays.align_columns(X, y, sample_weight)
+        client = cluster.current_client()
+        if client is not None:
+            leave_out = arrays.leave_out
         else:
-            checked = check_stored(X, rank, rows, map)
-            checked = checked if is_stored(X) else checked[: X.shape[0]]
-        classes, target = check_target(X, labels, *what)
-        data = Data(checked, target, rows, map)
+            rows = arrays.chunk_rows(X)
+            X = arrays.compute(X) if fits(prod(X.shape[:-2]), X.shape[-1]) else arrays.compute_lazily(X)
+            y, sample_weight = (None if v is None else arrays.compute(v) for v in (y, sample_weight))
+    if is_stored(X):
+        rows, leave_out = rows or row_chunks(stored_shape(X)), leave_out_stored
+    if sample_weight is not None:
+        X = leave_out(X, sample_weight)
+    X = validation.to_numpy(X)
+    if sample_domain is not None:
+        X, domains = recenter_domains(X, sample_domain, sample_weight, metric._mean_name, map)
+    what = sample_weight, metric.class_weight, metric.task
+    classes: np.ndarray | None
+    data: Data
+    if client is not None:
+        _refuse(metric, _NOT_ON_WORKERS)
+        classes, data = check_cluster_data(client, X, y, *what, rank)
+    else:
+        checked = validation.check_psd(X, rank) if rows is None else check_stored(X, rank, rows, map)
+        X = checked if rows is None or is_stored(X) else checked[: X.shape[0]]
+        classes, target = check_target(X, y, *what)
+        data = Data(X, target, rows, map)
     if sample_domain is not None:
         warn_if_confounded(y, sample_domain, sample_weight, metric.task)
     return data, classes, domains
@@ -464,31 +451,23 @@ def check_data(
 class Problem(NamedTuple):
     """An objective in the coordinates of its start, evaluated there."""
 
-    start: Start | ViewStarts
+    start: Any  # a `Start`, or `ViewStarts`
     objective: Misalignment
     rank: int | None
     here: Evaluation  # at the start
 
     def at_rank(self, rank: int) -> Problem:
         """The same of another low rank."""
-        start: Any = self.start
-        center: Any = start.ball(rank, 0.0).center
+        start, R = self.start, self.objective.rotation
+        center = start.ball(rank, 0.0).center
         if isinstance(start, ViewStarts):
-            R = self.objective.rotation
             factor = center.factor if R is None else map_views(np.matmul, center.factor, R)
             start = start.rescaled(self.objective.data, factor.views)
             center = start.ball(rank, 0.0).center
         return Problem(start, self.objective, rank, self.objective.at(center))
 
 
-def find_problem(
-    data: Data,
-    start: Start | ViewStarts,
-    rank: int | None,
-    metric: LogEuclideanMetric,
-    *,
-    whitened: bool = False,
-) -> Problem:
+def find_problem(data: Data, start: Any, rank: int | None, metric: Any, *, whitened: bool = False) -> Problem:
     """Whiten the data at their start unless they are, and evaluate the objective of a metric there.
 
     Whitened once, the data keep one set of rounding errors, however ill-conditioned they
@@ -500,21 +479,16 @@ def find_problem(
             f"kernel='rbf' compares all pairs of matrices, and X has {n}: expected at most {MOST}. Use "
             "kernel='linear', or learn from some of the matrices."
         )
-    if rank is not None:
-        embedding = embedding_at(start, start.ball(rank, 0.0).center, d)
-        if singular := int(data.total(embedding.count_singular)):
-            raise ValueError(
-                f"{singular} of {n} matrices of X cannot be compared with the start: they are singular on "
-                f"the {rank} directions on which the classes differ most. Choose a smaller rank, drop "
-                "them, or estimate the matrices with shrinkage."
-            )
+    if rank is not None and (singular := int(data.total(partial(_count_singular, start.factor, rank)))):
+        raise ValueError(
+            f"{singular} of {n} matrices of X cannot be compared with the start: they are singular on the "
+            f"{rank} directions on which the classes differ most. Choose a smaller rank, drop them, or "
+            "estimate the matrices with shrinkage."
+        )
     rotation = start.rotation if whitened else None
     data = data if whitened else data.whitened(start.factor)
-    objective = (
-        Misalignment(data, rotation)
-        if kernel == "linear"
-        else GaussianMisalignment(data, rotation, gamma=gamma)
-    )
+    make = Misalignment if kernel == "linear" else partial(GaussianMisalignment, gamma=gamma)
+    objective = make(data, rotation)
     here = objective.at(start.ball(rank, 0.0).center)
     spread = here.spread
     if not isfinite(spread):
@@ -536,6 +510,17 @@ def find_problem(
     return Problem(start, objective, rank, here)
 
 
+def _count_singular(factor: Factor, rank: int, X: Any, target: object) -> int:
+    """How many matrices are singular, but for rounding, on the first directions of a start."""
+    count = 0
+    for v, W0 in enumerate(factor.views if isinstance(factor, Views) else (factor,)):
+        view = take_view(X, v, W0.shape[1]) if isinstance(factor, Views) else X
+        traces = (view.reshape(len(view), -1) @ (W0.conj().T @ W0).conj().reshape(-1)).real
+        smallest = np.linalg.eigvalsh(congruence(W0[:rank], view))[:, 0]
+        count += int(np.count_nonzero(smallest <= len(W0) * _EPS * traces))
+    return count
+
+
 def solve_path(
     problem: Problem, radii: Sequence[float], metric: LogEuclideanMetric, callback: Callback | None = None
 ) -> list[Solution]:
@@ -545,7 +530,6 @@ def solve_path(
     costs little more than its last point alone.
     """
     solver = SOLVERS.get(metric.solver) or partial(stochastic_solver, random_state=metric.random_state)
-    options = {"tol": metric.tol, "max_iter": metric.max_iter}
     solutions: list[Solution] = []
     for radius in radii:
         ball, here = problem.start.ball(problem.rank, radius), problem.here
@@ -553,9 +537,10 @@ def solve_path(
         if solutions and (length := float(np.linalg.norm(solutions[-1].point.S))) > 0:
             first |= {"start": ball.point(solutions[-1].point.S * (ball.radius / length)), "here": None}
         if radius > 0:
-            solutions.append(solver(problem.objective, ball, **options, **first))
+            solution = solver(problem.objective, ball, tol=metric.tol, max_iter=metric.max_iter, **first)
         else:  # a ball of one point: nothing to search, and every gradient is normal to it
-            solutions.append(trust_region(problem.objective, ball, tol=np.inf, max_iter=0, **first))
+            solution = trust_region(problem.objective, ball, tol=np.inf, max_iter=0, **first)
+        solutions.append(solution)
     return solutions
 
 

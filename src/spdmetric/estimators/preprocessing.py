@@ -34,7 +34,6 @@ class MatrixTransformer(TransformerMixin, StackEstimator):
         -------
         self : estimator
         """
-        self._check_parameters()
         X = validation.to_numpy(X)
         matrices = validation.check_symmetric(X)
         self._learn(X, matrices)
@@ -57,14 +56,11 @@ class MatrixTransformer(TransformerMixin, StackEstimator):
             their own device, for tensors.
         """
         check_is_fitted(self)
-        self._check_parameters()
         matrices = validation.check_symmetric(X)
         validation.check_size(self, matrices)
         return validation.as_float(self._apply(X, matrices), single=validation.is_single(X))
 
     # X as it was given, whose precision counts, and in float64.
-    @abstractmethod
-    def _check_parameters(self) -> None: ...
     @abstractmethod
     def _learn(self, X: Array, matrices: Array) -> None: ...
     @abstractmethod
@@ -79,10 +75,9 @@ class MatrixTransformer(TransformerMixin, StackEstimator):
 class CommonRange(MatrixTransformer):
     """Bring matrices that share a null space to their common range, where they are definite.
 
-    An average reference, a projection of the signals, or removed components leave covariances singular,
-    all in the same directions.  `transform` writes them in an orthonormal basis B of the others,
-    ``B'XB``: positive definite matrices of size r, which every method can take.  Nothing is lost, and
-    `inverse_transform` gives the matrices back.  Definite matrices pass as they are.
+    An average reference, a projection, or removed components leave all covariances singular in the same
+    directions.  `transform` writes them in an orthonormal basis B of the others, ``B'XB``: positive definite
+    matrices of size r.  Nothing is lost, and `inverse_transform` gives them back.  Definite ones pass.
 
     Parameters
     ----------
@@ -113,14 +108,9 @@ class CommonRange(MatrixTransformer):
     def __init__(self, tol: float | None = None):
         self.tol = tol
 
-    def _check_parameters(self) -> None:
-        if self.tol is not None and not (isinstance(self.tol, Real) and 0 <= self.tol < 1):
-            raise ValueError(f"tol={self.tol!r}: expected a number from 0 to 1, a share of an eigenvalue.")
-
     def _learn(self, X: Array, matrices: np.ndarray) -> None:
         traces = np.trace(matrices, axis1=1, axis2=2).real
-        if not (traces > 0).all():
-            bad = int(np.argmin(traces > 0))
+        if (bad := validation.first_true(traces <= 0)) is not None:
             raise ValueError(f"X[{bad}] has the trace {traces[bad]:.3g}: it is not a covariance matrix.")
         d = matrices.shape[1]
         floor = self._floor(X, d)
@@ -137,8 +127,7 @@ class CommonRange(MatrixTransformer):
             trace = array_namespace(matrices).linalg.trace
             whole, part = (np.real(validation.to_numpy(trace(detached(A)))) for A in (matrices, inside))
             shares = 1 - part / whole  # of what lies outside
-            bad = int(np.argmax(~(shares <= 100 * floor)))  # up to there it is rounding
-            if not shares[bad] <= 100 * floor:
+            if (bad := validation.first_true(~(shares <= 100 * floor))) is not None:  # more than rounding
                 raise ValueError(
                     f"X[{bad}] leaves the common range of the matrices of fit: {shares[bad]:.2g} of its "
                     f"trace lies outside its {r} of {d} dimensions. Treat new matrices as those of fit were "
@@ -168,14 +157,17 @@ class CommonRange(MatrixTransformer):
         return validation.as_float(whole, single=validation.is_single(X))
 
     def _floor(self, X: Array, d: int) -> float:
-        return _rounding(d, single=validation.is_single(X)) if self.tol is None else float(self.tol)
+        if self.tol is None:
+            return _rounding(d, single=validation.is_single(X))
+        if not (isinstance(self.tol, Real) and 0 <= self.tol < 1):
+            raise ValueError(f"tol={self.tol!r}: expected a number from 0 to 1, a share of an eigenvalue.")
+        return float(self.tol)
 
 
 class Shrinkage(MatrixTransformer):
     """Shrink covariance matrices: ``(1 - a) X + a tr(X)/d I``.
 
-    Singular matrices, whatever their ranks and ranges, become positive definite, so that every method can
-    take them.
+    Singular matrices, whatever their ranks and ranges, become positive definite.
 
     Parameters
     ----------
@@ -183,9 +175,8 @@ class Shrinkage(MatrixTransformer):
         The share a, above 0 and at most 1; or "oas", for each matrix that of the oracle approximating
         shrinkage [Chen2010]_, which needs to know how many samples a matrix was estimated from.
     n_samples : int, optional
-        That number, for "oas".  None: the least that it can be, one more than the rank of the matrix, as
-        n centered samples give a covariance of rank n - 1 or less.  This shrinks matrices of full rank
-        more than is needed: where the number is known, give it.
+        That number, for "oas".  None: the least that it can be, one more than the rank of the matrix, which
+        shrinks matrices of full rank more than is needed: where the number is known, give it.
 
     Attributes
     ----------
@@ -215,9 +206,17 @@ class Shrinkage(MatrixTransformer):
         self.n_samples = n_samples
 
     def _learn(self, X: Array, matrices: np.ndarray) -> None:
+        a, n = self.shrinkage, self.n_samples
+        if not (0 < a <= 1 if isinstance(a, Real) else a == "oas"):
+            raise ValueError(
+                f"shrinkage={a!r}: expected 'oas' or a number above 0, at most 1. That of Ledoit and Wolf "
+                "needs the signals, see Covariances('lwf') of pyRiemann."
+            )
+        if n is not None and not (isinstance(n, Integral) and 1 <= n < 2**63):
+            raise ValueError(f"n_samples={n!r}: expected a whole number, at least 1, or None.")
         if bad := validation.bad_matrices(X):
-            one, n = bad[0], len(bad)
-            raise ValueError(f"{one.where} is not positive semi-definite ({one.why}); {n} are not.")
+            one, count = bad[0], len(bad)
+            raise ValueError(f"{one.where} is not positive semi-definite ({one.why}); {count} are not.")
 
     def _apply(self, X: Array, matrices: Array) -> np.ndarray:
         X, matrices = validation.to_numpy(X), validation.to_numpy(matrices)
@@ -241,15 +240,6 @@ class Shrinkage(MatrixTransformer):
         share = np.where(below > above, above / np.where(below > 0, below, 1.0), 1.0)
         return share[:, None, None]
 
-    def _check_parameters(self) -> None:
-        a, n = self.shrinkage, self.n_samples
-        if not (0 < a <= 1 if isinstance(a, Real) else isinstance(a, str) and a == "oas"):
-            lwf = "that of Ledoit and Wolf needs the signals, see Covariances('lwf') of pyRiemann; "
-            why = lwf if isinstance(a, str) and a == "lwf" else ""
-            raise ValueError(f"shrinkage={a!r}: {why}expected 'oas' or a number above 0, at most 1.")
-        if n is not None and not (isinstance(n, Integral) and validation.is_finite_number(n) and n >= 1):
-            raise ValueError(f"n_samples={n!r}: expected a whole number, at least 1, or None.")
-
 
 def _rounding(d: int, *, single: bool) -> float:
     """Share of the largest eigenvalue up to which one is rounding."""
@@ -263,13 +253,11 @@ def _ranks(values: np.ndarray, floor: float) -> np.ndarray:
 
 def _check_definite(inside: Array, floor: float, d: int) -> None:
     """Refuse matrices that are singular on what is meant to be their range."""
-    values = array_namespace(inside).linalg.eigvalsh(detached(inside))  # (n, r)
-    values = np.asarray(validation.to_numpy(values))
-    ranks = _ranks(values, floor)
-    r = values.shape[1]
-    if ranks.min() == r:
-        return
+    values = validation.to_numpy(array_namespace(inside).linalg.eigvalsh(detached(inside)))  # (n, r)
+    ranks, r = _ranks(values, floor), values.shape[1]
     bad = int(np.argmin(ranks))
+    if ranks[bad] == r:
+        return
     if values[bad, 0] < -100 * floor * abs(values[bad]).max():
         raise ValueError(
             f"X[{bad}] is not positive semi-definite (smallest eigenvalue {values[bad, 0]:.3g}, largest "
