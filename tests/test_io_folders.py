@@ -89,7 +89,7 @@ def test_tables_of_labels_and_groups(X, tmp_path):
     assert found.y.tolist() == [*range(6)] * 2
     assert found.groups.tolist() == ["as"] * 6 + ["bs"] * 6
     table.write_text("\n".join(row.partition("/")[2] for row in rows))
-    refused(tmp_path / "set", r"columns file and label, or two without a header; got 3", table)
+    refused(tmp_path / "set", "it has 3 columns; expected 2, or a header with file and label", table)
     table.write_text("\n".join(row.partition("/")[2].rpartition(",")[0] for row in rows))
     refused(tmp_path / "set", "no value for 12 of 12 files: a/trial0.npy", table)  # two files have this name
 

@@ -222,12 +222,13 @@ def test_column(tmp_path, text, expected):
         # What stands in the first row is a label, not a header to be passed over.
         (b"a\na\nb\nb\n", "4 entries for 3 matrices"),
         (b"1\n2\n3\n4\n", "4 entries for 3 matrices"),
-        (b"1,2\n3,4\n5,6\n", "several columns"),
+        (b"1,2\n3,4\n5,6\n", "it has 2 columns; expected 1, or a header with label"),
         (b"index,label\n0,a\n1,\n2,a\n", r"the column\[1\] is empty"),
         (b"\xff\xfe\n1\n2\n", "not a text file"),
         (b"1\nNaN\n2\n", r"the column\[1\] is nan"),
-        (b"s1;minus\ns1;plus\ns2;plus\n", "several columns; expected one, or a header"),
-        (b"s1|minus\ns1|plus\ns2|plus\n", "several columns; expected one, or a header"),
+        (b"s1;minus\ns1;plus\ns2;plus\n", "it has 2 columns; expected 1, or a header"),
+        (b"s1|minus\ns1|plus\ns2|plus\n", "it has 2 columns; expected 1, or a header"),
+        (b'left\nright\n"both",feet\n', "several columns, with ',' between, but its first row has one"),
         (b"label\ns1;minus\ns1;plus\ns2;plus\n", "several columns, with ';' between, but its first row has"),
     ],
 )

@@ -28,6 +28,11 @@ _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20]")
 
 
+def is_table(path: str | PathLike[str]) -> bool:
+    """Whether a file holds a table, by its name."""
+    return Path(path).suffix.lower() == ".csv"
+
+
 def read_column(path: str | PathLike[str], n: int, heads: tuple[str, ...] = LABEL_HEADS) -> np.ndarray:
     """Read one value for each of ``n`` matrices from a ``.csv`` file.
 
@@ -35,20 +40,13 @@ def read_column(path: str | PathLike[str], n: int, heads: tuple[str, ...] = LABE
     commas, semicolons, tabs or bars between.  Values are numbers where each is what Python prints for it,
     otherwise strings, ``01`` for instance.
     """
-    with explain_unreadable(path), _open_table(path) as rows:
-        first = next(rows, [])
-        at = _position(first, heads)
-        values, entries = list[str](), 0
-        for entries, row in enumerate(chain([first] if first and at is None else [], rows), 1):
-            if at is None and len(row) > 1:
-                expected = f"one, or a header, one of {list_some(heads)}"
-                raise FileError(f"it has several columns; expected {expected}.")
-            if entries <= n + 1:  # what is beyond is counted only
-                values.append(_cell(row, at or 0))
-        header = at is None and entries == n + 1 and not _is_entry(values[0], values[1:])
+    with _open_columns(path, heads) as (rows, named):
+        values = [value for (value,) in islice(rows, n + 2)]
+        entries = len(values) + sum(1 for _ in rows)  # what is beyond is counted only
+        header = not named and entries == n + 1 and not _is_entry(values[0], values[1:])
         if entries != n and not header:
             raise FileError(f"it has {entries} entries for {n} matrices; expected one for each.")
-        return _as_array(values[len(values) - n :], Path(path).stat().st_size)
+        return _as_array(values[header:], Path(path).stat().st_size)
 
 
 def read_named_column(path: str | PathLike[str], names: Sequence[str], heads: tuple[str, ...]) -> np.ndarray:
@@ -58,16 +56,9 @@ def read_named_column(path: str | PathLike[str], names: Sequence[str], heads: tu
     often = Counter(key for keys in spelled for key in keys)
     index = {key: k for k, keys in enumerate(spelled) for key in keys if often[key] == 1}
     values = [""] * len(names)
-    with explain_unreadable(path), _open_table(path) as rows:
-        first = next(rows, [])
-        file, value = _position(first, FILE_HEADS), _position(first, heads)
-        if file is None or value is None:
-            if len(first) != 2:
-                expected = f"the columns file and {heads[0]}, or two without a header"
-                raise FileError(f"expected {expected}; got {len(first)}.")
-            file, value, rows = 0, 1, chain([first], rows)
-        for row in rows:
-            name, found = remove_guard(_cell(row, file)), _cell(row, value)
+    with _open_columns(path, FILE_HEADS, heads) as (rows, _):
+        for file, found in rows:
+            name = remove_guard(file)
             plain = name.strip().replace("\\", "/").removeprefix("./")
             k = index.get(plain, index.get(name))
             if k is not None:
@@ -80,15 +71,23 @@ def read_named_column(path: str | PathLike[str], names: Sequence[str], heads: tu
         return _as_array(values, Path(path).stat().st_size)
 
 
-def _position(row: list[str], heads: tuple[str, ...]) -> int | None:
-    """Where a row has the first of some heads that it has."""
-    head = [cell.strip().lower() for cell in row]
-    return next((head.index(name) for name in heads if name in head), None)
-
-
-def _cell(row: list[str], at: int) -> str:
-    """A cell, or nothing where the row ends before; equal ones are kept once."""
-    return intern(row[at]) if len(row) > at else ""
+@contextmanager
+def _open_columns(
+    path: str | PathLike[str], *heads: tuple[str, ...]
+) -> Iterator[tuple[Iterator[list[str]], bool]]:
+    """Cells of the columns under some heads, or of all columns; and whether there is a header of these."""
+    with explain_unreadable(path), _open_table(path) as rows:
+        first = next(rows, [])
+        head = [cell.strip().lower() for cell in first]
+        at = [next((head.index(name) for name in names if name in head), -1) for names in heads]
+        named = -1 not in at
+        if not named:
+            at, rows = list(range(len(heads))), chain(filter(None, [first]), rows)
+            if first and len(first) != len(heads):
+                expected = f"{len(heads)}, or a header with {' and '.join(names[0] for names in heads)}"
+                raise FileError(f"it has {len(first)} columns; expected {expected}.")
+        # Equal cells are kept once; a row may end before.
+        yield ([intern(row[k]) if k < len(row) else "" for k in at] for row in rows), named
 
 
 def _is_entry(first: str, others: list[str]) -> bool:
@@ -233,9 +232,9 @@ def _rows(file: TextIO, mark: str) -> Iterator[list[str]]:
             letters += len(line)
             if letters >= _LONGEST_ROW:
                 raise FileError(f"it has a row of more than {_LONGEST_ROW} letters.")
-            if not mark and '"' not in line and (other := _find_mark(line)):
-                first = "but its first row has one"
-                raise FileError(f"it has several columns, with {other!r} between, {first}: name each column.")
+            if not mark and (other := _find_mark(line)):
+                several = f"several columns, with {other!r} between, but its first row has one"
+                raise FileError(f"it has {several}: name each column.")
             yield line.strip(" \r\n") + "\n" if mark == " " else line
 
     # Blanks after a mark do not count, unless they are quoted.
