@@ -231,13 +231,15 @@ def test_hdf5_reads_no_other_file(kind, name, tmp_path, refused):
     refused(path, "stored in another file|can lead to another file|dtype object")
 
 
-def test_a_group_is_no_array_and_other_links_do_not_matter(tmp_path):
+def test_a_group_is_no_array_and_other_links_do_not_matter(tmp_path, refused):
     h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "a.mat", "w") as file:
         file["X"] = np.stack([np.eye(3)] * 6)
         file["other"] = h5py.ExternalLink("/nowhere.h5", "/X")
-        file.create_group("y")
     assert read_matrices(tmp_path / "a.mat").y is None
+    with h5py.File(tmp_path / "a.mat", "a") as file:
+        file.create_group("y")  # as MATLAB has a structure
+    refused(tmp_path / "a.mat", "y is no array; expected numbers or words")
 
 
 @pytest.mark.parametrize(

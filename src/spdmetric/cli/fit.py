@@ -33,12 +33,12 @@ AUTO = "spdmetric"  # what --method auto stands for
 
 def run(arguments: Namespace) -> None:
     """Read, learn, write the model, and say what was learned."""
-    own = None if arguments.method == "auto" else arguments.method
+    own = {arguments.method} - {"auto"}
     classes = {"--method": own, "--scoring": arguments.scoring, "--class-weight": arguments.class_weight}
     given = [option for option, value in classes.items() if value]
     if arguments.regression and given:
         raise ValueError(f"{', '.join(given)} is for classes: leave it out, or --regression.")
-    check_names([own] if own else [], METHODS)
+    check_names(own, METHODS)
     data = read_input(arguments.data, arguments.labels, arguments)
     y = check_labels(data, arguments)
     sizes = Sizes.from_data(data.matrices.X, y)
@@ -79,9 +79,7 @@ def learn(model: BaseEstimator, data: Input, groups: np.ndarray | None) -> None:
 
 def check_labels(data: Input, arguments: Namespace) -> np.ndarray:
     """Labels to learn from, or a sentence."""
-    y, path = data.matrices.y, arguments.data
-    if y is None:
-        raise ValueError(f"{path} has no labels to learn from: give them with --labels CSV.")
+    y, path = data.matrices.labels, arguments.data
     (found, counts), n = np.unique(y, return_counts=True), len(y)
     if arguments.regression:
         if found.dtype.kind not in "fiu":

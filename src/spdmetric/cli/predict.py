@@ -36,7 +36,7 @@ def run(arguments: Namespace) -> None:
     if arguments.proba and not hasattr(model, "predict_proba"):
         raise ValueError(f"{arguments.model} holds a model without probabilities: leave out --proba.")
     with show_progress("labeling") as count:
-        data = read_input(arguments.data, arguments.labels, arguments, [], content["recipe"])
+        data = read_input(arguments.data, arguments.labels, arguments, content)
         count()
         try:
             predicted, proba, lines = _answer(model, data, arguments)
@@ -67,48 +67,46 @@ def _answer(
         form = "{0} channels" if data.recipe else "matrices {0} x {0}"
         got, trained = form.format(d), form.format(known)
         raise ValueError(f"{arguments.data} has {got}; the model was trained on {trained}.")
-    columns, lines = _domain_columns(model, data, arguments)
+    domains, lines = _find_domains(model, data, arguments)
+    columns = {} if domains is None else {"sample_domain": domains}
     proba = model.predict_proba(data.X, **columns) if arguments.proba else None
     return model.predict(data.X, **columns), proba, lines
 
 
-def _domain_columns(
+def _find_domains(
     model: BaseEstimator, data: Input, arguments: Namespace
-) -> tuple[dict[str, np.ndarray], list[str]]:
+) -> tuple[np.ndarray | None, list[str]]:
     """Domains for a model that was learned on some, and a line about those that are new."""
-    metric = getattr(steps_of(model)[-1], "metric_", None)
-    known = getattr(metric, "domains_", None)
-    if known is None:
-        if data.domains is not None:
-            raise ValueError(f"{arguments.model} was learned without domains: leave out --domains.")
-        return {}, []
     domains = data.domains
+    known = getattr(getattr(steps_of(model)[-1], "metric_", None), "domains_", None)
+    if known is None:
+        if domains is not None:
+            raise ValueError(f"{arguments.model} was learned without domains: leave out --domains.")
+        return None, []
     if domains is None:
-        name = NEW if known.dtype.kind in "U" else int(known.max()) + 1
-        domains = np.full(len(data.X), name)
-    elif known.dtype.kind == "U":
-        domains = domains.astype(str)
-    unseen = ~np.isin(domains, known)
-    which = count_values(domains[unseen]) if data.domains is not None else f"all {len(domains)} matrices"
+        which, n = f"all {len(data.X)} matrices", len(data.X)
+        domains = np.full(n, NEW if known.dtype.kind == "U" else int(known.max()) + 1)
+    else:
+        domains = domains.astype(str) if known.dtype.kind == "U" else domains
+        which = count_values(domains[~np.isin(domains, known)])
     line = f"new domain, recentered by its own mean (transductive: labels depend on each other): {which}"
-    return {"sample_domain": domains}, [line] if unseen.any() else []
+    return domains, [line] if which else []
 
 
 def table_of(
     data: Input, predicted: np.ndarray, proba: np.ndarray | None, classes: np.ndarray | None, name: str
 ) -> str:
     """The table that is written; what was left out has empty cells."""
-    columns, head = [predicted.tolist()], [*data.rows, name]
+    columns = {name: predicted.tolist()}
     if data.matrices.y is not None:
-        columns.append(data.matrices.y.tolist())
-        head.append("true")
+        columns["true"] = data.matrices.y.tolist()
     if proba is not None and classes is not None:
-        columns += [[f"{value:.6g}" for value in column] for column in proba.T.tolist()]
-        head += [f"p({label})" for label in classes.tolist()]
-    rows = dict(zip(data.kept.tolist(), zip(*columns, strict=True), strict=True))
-    empty = ("",) * len(columns)
-    places = enumerate(zip(*data.rows.values(), strict=True))
-    return as_csv([head, *((*place, *rows.get(k, empty)) for k, place in places)])
+        names = [f"p({label})" for label in classes.tolist()]
+        columns |= zip(names, ([f"{p:.6g}" for p in column] for column in proba.T.tolist()), strict=True)
+    cells = dict(zip(data.kept.tolist(), zip(*columns.values(), strict=True), strict=True))
+    rows = enumerate(zip(*data.rows.values(), strict=True))
+    body = [(*place, *cells.get(k, [""] * len(columns))) for k, place in rows]
+    return as_csv([[*data.rows, *columns], *body])
 
 
 def r_squared(predicted: np.ndarray, true: np.ndarray) -> str:

@@ -59,23 +59,12 @@ def open_arrays(path: Path) -> Iterator[Arrays]:
         with require_extra("Reading MATLAB 7.3 files needs h5py", "hdf5"):
             import h5py
         with h5py.File(path, "r") as file:
-            # A link is listed, and refused when it is asked for; a group is no variable.
-            kinds = {name: file.get(name, getclass=True, getlink=True) for name in file}
-            names = [
-                name
-                for name, kind in kinds.items()
-                if kind is not h5py.HardLink or file.get(name, getclass=True) is h5py.Dataset
-            ]
+            names = [name for name in file if not name.startswith("#")]  # those are MATLAB's own
             yield names, partial(_hdf5_header, file), partial(_read_hdf5, file)
     else:
         stat = path.stat()
         variables = _variables(path, stat.st_size, stat.st_mtime_ns)
         yield list(variables), variables.__getitem__, partial(_read_mat, path)
-
-
-def is_mat(path: Path) -> bool:
-    """Whether a file is MATLAB's, by its name."""
-    return path.suffix.lower() == ".mat"
 
 
 def npy_header(path: Path) -> Header:
@@ -87,10 +76,8 @@ def npy_header(path: Path) -> Header:
 @contextmanager
 def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
     """Open a zip archive whose members have different names and zip's own compression, or none."""
-    if not zipfile.is_zipfile(path):
-        with path.open("rb") as file:
-            _refuse_pickles(file.read(1) == _PICKLE)
-        raise FileError("it is not a zip archive, but corrupt, truncated or of another format.")
+    with path.open("rb") as file:
+        _refuse_pickles(file.read(1) == _PICKLE)
     with zipfile.ZipFile(path) as archive:
         known = set[str]()
         for info in archive.infolist():
@@ -222,8 +209,8 @@ def _check_dataset(name: str, file: h5py.File, key: str | h5py.Reference) -> h5p
 
 
 def _read_hdf5(file: h5py.File, name: str) -> np.ndarray:
-    """One variable, its axes in MATLAB's order."""
-    dataset = _check_dataset(name, file, name)
+    """One variable, after its header, its axes in MATLAB's order."""
+    dataset = file[name]
     value = dataset[()].T
     if not dataset.dtype.hasobject:
         return _strip([_text(row) for row in value]) if _is_text(dataset) and value.ndim == 2 else value

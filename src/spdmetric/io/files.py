@@ -40,12 +40,10 @@ def explain_unreadable(path: str | PathLike[str]) -> Iterator[None]:
         raise FileNotFoundError(f"There is no file {path}: {there}.")
     try:
         yield
-    except ImportError:
+    except (ImportError, FileNotFoundError):  # this one of a companion, a .csv file of labels for instance
         raise
-    except (FileNotFoundError, PermissionError) as error:
-        if error.strerror is None:  # a sentence already, of a companion such as a .csv file of labels
-            raise
-        raise type(error)(f"{path} cannot be read: {error.strerror}.") from error
+    except PermissionError as error:
+        raise PermissionError(f"{path} cannot be read: {error.strerror or error}.") from error
     except MemoryError as error:
         raise MemoryError(f"{path} needs more memory than there is.") from error
     except FileError as error:

@@ -48,7 +48,8 @@ class Matrices:
     def labels(self) -> np.ndarray:
         """``y``, or a sentence that says that it is missing."""
         if self.y is None:
-            raise ValueError(f"{self.name} has no labels: store them as y or labels, or in a .csv file.")
+            places = f"store them as y or labels, or in a .csv file for {spell('labels')}"
+            raise ValueError(f"{self.name} has no labels: {places}.")
         return self.y
 
 

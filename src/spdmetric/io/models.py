@@ -223,14 +223,9 @@ def _read_checked(path: Path) -> bytes:
         for info in archive.infolist():
             if info.filename.endswith(".npy"):
                 member_header(archive, info.filename)
-        loaded = 0
-
-        def count(node: dict[str, Any]) -> None:  # an array can be named any number of times
-            nonlocal loaded
-            loaded += sizes.get(str(node.get("file")), 0)
-
-        json.loads(archive.read("schema.json"), object_hook=count)
-    check_size("the model", loaded, stored)
+        loaded: list[str] = []  # an array can be named any number of times
+        json.loads(archive.read("schema.json"), object_hook=lambda node: loaded.append(str(node.get("file"))))
+    check_size("the model", sum(sizes.get(name, 0) for name in loaded), stored)
     return path.read_bytes()
 
 

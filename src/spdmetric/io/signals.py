@@ -127,34 +127,32 @@ def read_signals(
     given = {"matrices": matrices, "subject": subject, "events": events, "band": band, "window": window}
     if isinstance(source, str | PathLike) or hasattr(source, "get_data"):
         source = [source]
-    sources: list[Any] = [one if hasattr(one, "get_data") else _as_path(one) for one in source]
-    if len(sources) == 1 and isinstance(sources[0], Path) and sources[0].is_dir():
-        sources = find_files(sources[0], SIGNAL_SUFFIXES)
+    sources = list(map(_as_source, source))
+    if len(sources) == 1 and sources[0][0].is_dir():
+        sources = [(path, None) for path in find_files(sources[0][0], SIGNAL_SUFFIXES)]
     first, parts, there = recipe and recipe.kind, list[Signals](), set[str]()
-    for one in sources:
-        with explain_unreadable(one) if isinstance(one, Path) else nullcontext():
-            array = isinstance(one, Path) and one.suffix.lower() not in SIGNAL_SUFFIXES
-            signals = None if array else _open(one) if isinstance(one, Path) else one
-            kind = "array" if array else "epochs" if hasattr(signals, "event_id") else "recording"
+    for path, signals in sources:
+        with explain_unreadable(path) if signals is None else nullcontext():
+            if signals is None and path.suffix.lower() in SIGNAL_SUFFIXES:
+                signals = _open(path)
+            kind = "array" if signals is None else "epochs" if hasattr(signals, "event_id") else "recording"
             first = first or kind
             if kind != first:
                 expected = f"{first}, as the model was trained on" if recipe else "files of one type"
                 raise FileError(f"got {kind}; expected {expected}.")
-            if useless := [spell(name) for name in _NOT_FOR[kind] if given[name] is not None]:
-                raise FileError(
-                    f"leave out {', '.join(useless)}, without meaning for signals of type {kind}."
-                )
-            if array:
+            if useless := ", ".join(spell(name) for name in _NOT_FOR[kind] if given[name] is not None):
+                raise FileError(f"leave out {useless}, without meaning for signals of type {kind}.")
+            if signals is None:
                 if len(sources) > 1:
                     raise FileError("it holds an array; expected one file of those.")
-                found = read_labeled(one, labels, groups, matrices, subject, _check_trials)
+                found = read_labeled(path, labels, groups, matrices, subject, _check_trials)
                 X = np.asarray(found.X, dtype=np.float64)
                 return Signals(X, found.y, found.groups, found.name, Recipe(kind), found.notes)
             wanted = Recipe(kind, events, band, window, recipe.channels if recipe else None)
-            part, events_there = _read_trials(signals, _name(one), wanted, labels, groups)
+            part, described = _read_trials(signals, path, wanted, labels, groups)
             parts.append(part)
-            there |= events_there
-    return _join(parts, list(map(_name, sources)), there, labels, groups, strict=recipe is None)
+            there |= described
+    return _join(parts, [path for path, _ in sources], there, labels, groups, strict=recipe is None)
 
 
 def estimate_covariances(
@@ -190,20 +188,15 @@ def estimate_covariances(
     return Matrices(X, signals.y, signals.groups, signals.name, signals.notes, channels=channels)
 
 
-def _as_path(source: object) -> Path:
-    if not isinstance(source, str | PathLike):
+def _as_source(source: Any) -> tuple[Path, Any]:
+    """Where signals come from, and what MNE has in memory, which has a name too."""
+    if isinstance(source, str | PathLike):
+        return Path(source), None
+    if not hasattr(source, "get_data"):
         expected = "the name of a file or a folder, several of them, or Raw or Epochs of MNE"
-        todo = "; arrays are signals already, see estimate_covariances" if hasattr(source, "shape") else ""
-        raise TypeError(f"Expected {expected}, got {type(source).__name__}{todo}.")
-    return Path(source)
-
-
-def _name(source: Any) -> Path:
-    """Where signals come from; those that MNE has in memory have a name too."""
-    if isinstance(source, Path):
-        return source
+        raise TypeError(f"Expected {expected}, got {type(source).__name__}.")
     known = [*(getattr(source, "filenames", None) or ()), getattr(source, "filename", None)]
-    return Path(next(filter(None, known), type(source).__name__))
+    return Path(next(filter(None, known), type(source).__name__)), source
 
 
 def holds_signals(path: str | PathLike[str], matrices: str | None = None, subject: int | None = None) -> bool:

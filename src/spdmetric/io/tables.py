@@ -43,7 +43,8 @@ def read_column(path: str | PathLike[str], n: int, heads: tuple[str, ...] = LABE
     with _open_columns(path, heads) as (rows, named):
         values = [value for (value,) in islice(rows, n + 2)]
         entries = len(values) + sum(1 for _ in rows)  # what is beyond is counted only
-        header = not named and entries == n + 1 and not _is_entry(values[0], values[1:])
+        header = not named and entries == n + 1 and values[0] not in values[1:]
+        header = header and any(_number(text) is None for text in set(values))
         if entries != n and not header:
             raise FileError(f"it has {entries} entries for {n} matrices; expected one for each.")
         return _as_array(values[header:], Path(path).stat().st_size)
@@ -90,11 +91,6 @@ def _open_columns(
         yield ([intern(row[k]) if k < len(row) else "" for k in at] for row in rows), named
 
 
-def _is_entry(first: str, others: list[str]) -> bool:
-    """Whether the first row of a column is a value like the others, and no header."""
-    return first in others or all(_number(text) is not None for text in {first, *others})
-
-
 def _as_array(values: list[str], stored: int) -> np.ndarray:
     """Numbers if all are, and different ones where the texts are different."""
     values = [remove_guard(value) for value in values]
@@ -109,12 +105,9 @@ def _as_array(values: list[str], stored: int) -> np.ndarray:
 def _number(text: str) -> int | float | None:
     """The number of 64 bits that Python prints as this text; NaN, where it is missing, in any case."""
     text = text.strip()
-    try:
-        number = int(text) if re.fullmatch("-?[0-9]+", text) else float(text)
-    except ValueError:
-        return None
-    fits = isinstance(number, float) or abs(number) < 2**63
-    return number if fits and (repr(number) == text or number != number) else None
+    whole = re.fullmatch("-?[0-9]{1,19}", text) and abs(int(text)) < 2**63
+    number = int(text) if whole else _as_float(text)
+    return number if repr(number) == text or number != number else None
 
 
 def as_column(name: str, values: np.ndarray, n: int, stored: int) -> np.ndarray:
