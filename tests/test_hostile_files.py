@@ -275,10 +275,10 @@ def test_good_hdf5_files_are_read(kind, tmp_path):
 
 
 def test_a_table_for_a_matrix(tmp_path, modest):
-    """Twenty million rows of one number: refused at the second."""
+    """Twenty million rows of one number: refused at the third."""
     (tmp_path / "set").mkdir()
     (tmp_path / "set" / "a.csv").write_text("1\n" * 2 * 10**7)
-    with pytest.raises(ValueError, match=r"it has shape \(2, 1\); expected one square matrix"):
+    with pytest.raises(ValueError, match=r"it has shape \(3, 1\); expected one square matrix"):
         modest(read_matrices, tmp_path / "set")
 
 

@@ -136,7 +136,7 @@ def test_what_is_wrong_with_a_folder(X, tmp_path):
         ("b.csv", "a,1\nb,2\nc,3\n", "got 'b' in row 1, column 1.*pass it as labels="),
         ("b.csv", "1,2,3\n1,2\n1,2,3\n", "3 numbers in each row, and row 2 has 2"),
         ("b.csv", "1 2 3\n4 x 6\n7 8 9\n", "got 'x' in row 2, column 2"),
-        ("b.csv", "", "it is empty; .*pass it as labels="),
+        ("b.csv", "", r"it has shape \(1, 0\); expected one square matrix.*pass it as labels="),
         ("b.csv", b"\xff\xfe\x00", "not a text file"),
         ("b.csv", "1," * 10**6, "a row of more than"),
     ],

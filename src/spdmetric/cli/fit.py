@@ -13,15 +13,8 @@ from spdmetric.caller import warn_at_caller
 from spdmetric.cli.inputs import Input, describe_input, read_input, save_model
 from spdmetric.cli.options import SCORES
 from spdmetric.cli.terminal import printable, show_progress, tell
+from spdmetric.comparison import methods
 from spdmetric.comparison.folds import drop_single_group, fit_keywords, steps_of
-from spdmetric.comparison.methods import (
-    METHODS,
-    Sizes,
-    check_names,
-    find_method,
-    find_obstacle,
-    set_where_known,
-)
 from spdmetric.estimators import LogEuclideanMetricCV
 from spdmetric.estimators.cv import MetricPredictor
 from spdmetric.validation import is_regression
@@ -38,10 +31,10 @@ def run(arguments: Namespace) -> None:
     given = [option for option, value in classes.items() if value]
     if arguments.regression and given:
         raise ValueError(f"{', '.join(given)} is for classes: leave it out, or --regression.")
-    check_names(own, METHODS)
+    methods.check_names(own, methods.METHODS)
     data = read_input(arguments.data, arguments.labels, arguments)
     y = check_labels(data, arguments)
-    sizes = Sizes.from_data(data.matrices.X, y)
+    sizes = methods.Sizes.from_data(data.matrices.X, y)
     if arguments.rank not in (None, "full"):
         sizes = sizes._replace(shared=False)  # a metric of low rank does without the common range
     # Domains are groups too; --folds asks for folds of matrices.
@@ -58,8 +51,8 @@ def run(arguments: Namespace) -> None:
         lines.append(f"{lowest}: a metric of low rank, from the Euclidean mean; --shrink makes them definite")
     metrics = [getattr(step, "metric_", step) for step in steps_of(estimator)]
     chosen = [describe_choice(metric, y) for metric in metrics if hasattr(metric, "best_params_")]
-    lines += [*_describe_groups(data, groups), *(chosen or [f"trained: {METHODS[arguments.method].title}"])]
-    tell(*lines, f"written: {arguments.out}")
+    chosen = chosen or [f"trained: {methods.METHODS[arguments.method].title}"]
+    tell(*lines, *_describe_groups(data, groups), *chosen, f"written: {arguments.out}")
 
 
 def learn(model: BaseEstimator, data: Input, groups: np.ndarray | None) -> None:
@@ -111,19 +104,19 @@ def check_labels(data: Input, arguments: Namespace) -> np.ndarray:
     return y
 
 
-def make_model(arguments: Namespace, sizes: Sizes, grouped: bool) -> BaseEstimator:
+def make_model(arguments: Namespace, sizes: methods.Sizes, grouped: bool) -> BaseEstimator:
     """A fresh classifier or regressor of matrices, with the options that were given."""
     ours = "regressor" if arguments.regression else AUTO
     name = ours if arguments.method == "auto" else arguments.method
-    method = find_method(name)
-    if why := find_obstacle(method, sizes):
+    method = methods.find_method(name)
+    if why := methods.find_obstacle(method, sizes):
         todo = "" if sizes.inside.definite else "; --shrink 0.1, or another amount, makes them definite"
         raise ValueError(f"--method {name} cannot learn from {arguments.data}: {why}{todo}.")
     estimator = method.make(sizes)
     chooses = isinstance(steps_of(estimator)[-1], MetricPredictor)
     if SCORES.get(arguments.scoring) and arguments.folds is None and not grouped:
         # Scores of scikit-learn are of folds, each of which then needs all classes.
-        set_where_known(estimator, cv=int(np.clip(sizes.smallest_class, 2, FOLDS)))
+        methods.set_where_known(estimator, cv=int(np.clip(sizes.smallest_class, 2, FOLDS)))
     parameters: dict[str, dict[str, object]] = {
         "radius": {"radii": (arguments.radius,)},
         "rank": {"ranks": (None if arguments.rank == "full" else arguments.rank,)},
@@ -133,7 +126,7 @@ def make_model(arguments: Namespace, sizes: Sizes, grouped: bool) -> BaseEstimat
         "class_weight": {"class_weight": arguments.class_weight},
     }
     for argument, values in parameters.items():
-        if getattr(arguments, argument) is not None and set_where_known(estimator, **values):
+        if getattr(arguments, argument) is not None and methods.set_where_known(estimator, **values):
             option = f"--{argument.replace('_', '-')}"
             raise ValueError(f"{option} has no meaning for --method {name}: leave it out, or --method.")
     if arguments.domains is not None and not chooses:
@@ -171,13 +164,12 @@ def _describe_groups(data: Input, groups: np.ndarray | None) -> list[str]:
 def describe_choice(metric: LogEuclideanMetricCV, y: np.ndarray | None = None) -> str:
     """What cross-validation chose, in a line; with the labels, beside the share of the largest class."""
     best, k = metric.best_params_, metric.n_neighbors_
-    weighting = "no weighting" if best["weighting"] is None else f"{best['weighting']} weighting"
-    rank = "full" if best["rank"] is None else best["rank"]
     numbers = metric.classes_ is None
     plain = "ridge regression" if numbers else "nearest class mean"
     head = {None: plain, 1: "nearest neighbor"}.get(k, f"{k} nearest neighbors")
     views = {None: "", "all": "all views, ", "first": "the first view, "}[best.get("views")]
-    said = f"chosen: {views}radius {best['radius']:g}, rank {rank}, {weighting}, {head}"
+    size = f"radius {best['radius']:g}, rank {best['rank'] or 'full'}"
+    said = f"chosen: {views}{size}, {best['weighting'] or 'no'} weighting, {head}"
     optimistic = "in cross-validation (optimistic: it was chosen by it)"
     if numbers or metric.scoring is not None:
         return f"{said}; {metric.scoring or 'R2'} {metric.best_score_:.3f} {optimistic}"

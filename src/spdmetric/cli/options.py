@@ -80,7 +80,7 @@ def predict(parser: ArgumentParser) -> None:
     add, out = parser.add_argument, 'file to write, or "-" for the terminal (default)'
     add("model", type=Path, metavar="MODEL.skops", help=MODEL)
     add_data(parser, "where the model was trained on such")
-    add("-o", "--out", type=file_or_terminal, metavar="LABELS.csv", help=out)
+    add("-o", "--out", type=lambda name: None if name == "-" else Path(name), metavar="LABELS.csv", help=out)
     add("--proba", action="store_true", help="the probability of each class too")
     add("--groups", type=word, metavar="G", help=f"where --domains is groups: {GROUPS}")
     add("--domains", type=word, metavar="D", help=DOMAINS)
@@ -189,11 +189,6 @@ def existing_name(text: str) -> Path:
     return Path(word(text))
 
 
-def file_or_terminal(text: str) -> Path | None:
-    """The type of a file to write; none for the terminal."""
-    return None if text == "-" else Path(text)
-
-
 def names(text: str) -> tuple[str, ...]:
     """The type of an option that takes names with commas between."""
     found = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
@@ -227,15 +222,15 @@ def check_outputs(arguments: Namespace) -> None:
         if arguments.command == "compare" and name == "out":
             targets["--out, its state"] = path.with_suffix(STATE)
     inputs = [getattr(arguments, name, None) for name in ("model", "data", "labels", "test")]
-    options: dict[str, str] = {}
+    there = [path for path in inputs if path is not None and os.path.exists(path)]
+    taken = {os.path.realpath(path): f"{path}, which is read" for path in there}
     for option, path in targets.items():
-        for source in inputs:
-            if source is not None and path.exists() and Path(source).exists() and path.samefile(source):
-                raise ValueError(f"{option} {path} would replace {source}, which is read: name another file.")
-        if (first := options.setdefault(os.path.realpath(path), option)) != option:
-            raise ValueError(f"{option} {path} would replace the file of {first}: name another file.")
+        place = os.path.realpath(path)
+        if place in taken:
+            raise ValueError(f"{option} {path} would replace {taken[place]}: name another file.")
+        taken[place] = f"the file of {option}"
         if not path.exists() or path.is_file():  # what is neither is written through
-            make_folder(Path(os.path.realpath(path)).parent, option)
+            make_folder(Path(place).parent, option)
 
 
 def make_folder(folder: Path, option: str = "--out") -> None:

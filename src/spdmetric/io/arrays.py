@@ -10,7 +10,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache, partial
+from functools import partial
 from io import BytesIO
 from math import prod
 from pathlib import Path
@@ -62,8 +62,7 @@ def open_arrays(path: Path) -> Iterator[Arrays]:
             names = [name for name in file if not name.startswith("#")]  # those are MATLAB's own
             yield names, partial(_hdf5_header, file), partial(_read_hdf5, file)
     else:
-        stat = path.stat()
-        variables = _variables(path, stat.st_size, stat.st_mtime_ns)
+        variables = _variables(path)
         yield list(variables), variables.__getitem__, partial(_read_mat, path)
 
 
@@ -124,8 +123,7 @@ def _refuse_pickles(pickled: bool) -> None:
 # MATLAB, versions 4 to 7 by SciPy, version 7.3, which is HDF5, by h5py
 
 
-@lru_cache(maxsize=4)  # SciPy inflates a whole file to list what is in it
-def _variables(path: Path, size: int, time: int) -> dict[str, Header]:
+def _variables(path: Path) -> dict[str, Header]:
     """Variables by name; rows of text are words, and what is neither number nor text has the dtype object."""
     from scipy.io import whosmat
 

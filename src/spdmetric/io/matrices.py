@@ -17,17 +17,9 @@ from pathlib import Path
 import numpy as np
 
 from spdmetric.caller import spell
+from spdmetric.io import tables
 from spdmetric.io.arrays import npy_header, open_arrays
 from spdmetric.io.files import FileError, Header, check_size, explain_unreadable, list_some, shorten
-from spdmetric.io.tables import (
-    GROUP_HEADS,
-    LABEL_HEADS,
-    as_column,
-    is_table,
-    read_column,
-    read_csv_matrix,
-    read_named_column,
-)
 
 _MATRIX_SUFFIXES = (".npy", ".csv")  # of the files of a folder
 
@@ -105,10 +97,8 @@ def read_labeled(
     """Compare the sizes of all arrays with the file, then read them, the one of the matrices last."""
     stored, matlab = path.stat().st_size, path.suffix.lower() == ".mat"
     with open_arrays(path) as (names, read_header, read_array):
-        key, *usual = find_names(names, matrices, subject)
-        y_name, g_name = (
-            str(name if given is None else given) for given, name in zip((labels, groups), usual, strict=True)
-        )
+        key, y_name, g_name = find_names(names, matrices, subject)
+        y_name, g_name = str(labels or y_name), str(groups or g_name)
         headers = {name: read_header(name) for name in (key, y_name, g_name) if name in names}
         check_size(list_some(headers), sum(header.nbytes for header in headers.values()), stored)
         n_labels = prod(headers[y_name].shape) if y_name in headers else 0
@@ -119,15 +109,15 @@ def read_labeled(
         n = shape[-1 if last else 0]
 
         def read(name: str, given: Source, heads: tuple[str, ...]) -> np.ndarray | None:
-            if is_table(name):
-                return read_column(name, n, heads)
+            if tables.is_table(name):
+                return tables.read_column(name, n, heads)
             if name in headers:
-                return as_column(name, read_array(name), n, stored)
+                return tables.as_column(name, read_array(name), n, stored)
             if given is None:
                 return None
             raise FileError(f"no array {shorten(name)}: give one of {list_some(names)}, or a .csv file.")
 
-        y, g = read(y_name, labels, LABEL_HEADS), read(g_name, groups, GROUP_HEADS)
+        y, g = read(y_name, labels, tables.LABEL_HEADS), read(g_name, groups, tables.GROUP_HEADS)
         X, notes = read_array(key).reshape(shape), list[str]()
     # With as many matrices as channels, only their symmetry tells the axes apart.
     if last and not (len(set(shape)) == 1 and all(np.allclose(A, A.T) for A in X)):
@@ -181,13 +171,12 @@ def looks_like_signals(shape: tuple[int, ...]) -> bool:
 
 def _read_folder(folder: Path, array: str | int | None, labels: Source, groups: Source) -> Matrices:
     """One matrix of each file; all sizes are compared before a matrix of a ``.npy`` file is read."""
-    tables = [Path(table) for table in (labels, groups) if table is not None]
-    if array is not None or not all(map(is_table, tables)):
+    given = [Path(source) for source in (labels, groups) if source is not None]
+    if array is not None or not all(map(tables.is_table, given)):
         arrays = f"{spell('matrices')} or {spell('subject')}"
         expected = f"no {arrays}, and labels or groups from a .csv file that names the files"
         raise FileError(f"{folder} is a folder: expected {expected}.")
-    left_out = {table.resolve() for table in tables}
-    paths = find_files(folder, _MATRIX_SUFFIXES, left_out)
+    paths = find_files(folder, _MATRIX_SUFFIXES, {table.resolve() for table in given})
     found, channels = zip(*map(_header_or_matrix, paths), strict=True)
     for path, one, rows in zip(paths, found, channels, strict=True):
         if one.shape != found[0].shape:
@@ -199,11 +188,10 @@ def _read_folder(folder: Path, array: str | int | None, labels: Source, groups: 
     for k, (path, one) in enumerate(zip(paths, found, strict=True)):
         with explain_unreadable(path):
             X[k] = np.load(path) if isinstance(one, Header) else one
-    parts = [path.relative_to(folder).parts for path in paths]
-    names = tuple("/".join(part) for part in parts)
-    y = np.array([part[0] for part in parts]) if len(parts[0]) == 2 else None
-    y = y if labels is None else read_named_column(labels, names, LABEL_HEADS)
-    g = None if groups is None else read_named_column(groups, names, GROUP_HEADS)
+    names = tuple(path.relative_to(folder).as_posix() for path in paths)
+    y = np.array([name.partition("/")[0] for name in names]) if "/" in names[0] else None
+    y = y if labels is None else tables.read_named_column(labels, names, tables.LABEL_HEADS)
+    g = None if groups is None else tables.read_named_column(groups, names, tables.GROUP_HEADS)
     others = [path.name for path in _visible(folder) if path.suffix.lower() not in ("", *_MATRIX_SUFFIXES)]
     note = f"{len(others)} files without a matrix were passed over: {list_some(others)}."
     name = folder.name or folder.resolve().name
@@ -252,8 +240,8 @@ def _walk(folder: Path, depth: int = 1) -> Iterator[Path]:
 def _header_or_matrix(path: Path) -> tuple[Header | np.ndarray, tuple[str, ...] | None]:
     """Shape and dtype of the one matrix of a ``.npy`` file; that of a ``.csv`` file itself, and its names."""
     with explain_unreadable(path):
-        if is_table(path):
-            return read_csv_matrix(path)
+        if tables.is_table(path):
+            return tables.read_csv_matrix(path)
         found = npy_header(path)
         if found.dtype.kind not in "fiubc" or len(found.shape) != 2 or len({*found.shape, 0}) != 2:
             got = f"it has dtype {found.dtype} and shape {found.shape}"

@@ -34,10 +34,8 @@ Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 Pair = tuple[float, float]
 _NOT_BRAIN = ("EOG", "ECG", "EMG")  # how channels are called that some files list among the EEG
 _NOT_TO_TELL = (
-    r"Limited \d+ annotation",  # the trial that a recording stops in
-    "Channel names are not unique",  # most channels of the competition's files are called "EEG"
-    "This filename .* does not conform to MNE naming",
-    "No coordinate information found|.*channel positions|Not setting position",
+    r"Limited \d+ annotation|Channel names are not unique|This filename .* does not conform to MNE naming|"
+    "No coordinate information found|.*channel positions|Not setting position"
 )
 
 
@@ -119,26 +117,25 @@ def read_signals(
     -------
     signals : Signals
     """
-    if recipe is not None:
-        events, band, window = recipe.events, recipe.band, recipe.window
-    if events is not None:
-        event_labels(events)  # or a sentence, before anything is read
     band, window = (pair and (float(pair[0]), float(pair[1])) for pair in (band, window))
-    given = {"matrices": matrices, "subject": subject, "events": events, "band": band, "window": window}
+    wanted = recipe or Recipe("", events, band, window)
+    if wanted.events is not None:
+        event_labels(wanted.events)  # or a sentence, before anything is read
+    given = {"matrices": matrices, "subject": subject} | vars(wanted)
     if isinstance(source, str | PathLike) or hasattr(source, "get_data"):
         source = [source]
     sources = list(map(_as_source, source))
     if len(sources) == 1 and sources[0][0].is_dir():
         sources = [(path, None) for path in find_files(sources[0][0], SIGNAL_SUFFIXES)]
-    first, parts, there = recipe and recipe.kind, list[Signals](), set[str]()
+    parts, there = list[Signals](), set[str]()
     for path, signals in sources:
         with explain_unreadable(path) if signals is None else nullcontext():
             if signals is None and path.suffix.lower() in SIGNAL_SUFFIXES:
                 signals = _open(path)
             kind = "array" if signals is None else "epochs" if hasattr(signals, "event_id") else "recording"
-            first = first or kind
-            if kind != first:
-                expected = f"{first}, as the model was trained on" if recipe else "files of one type"
+            wanted = replace(wanted, kind=wanted.kind or kind)
+            if kind != wanted.kind:
+                expected = f"{wanted.kind}, as the model was trained on" if recipe else "files of one type"
                 raise FileError(f"got {kind}; expected {expected}.")
             if useless := ", ".join(spell(name) for name in _NOT_FOR[kind] if given[name] is not None):
                 raise FileError(f"leave out {useless}, without meaning for signals of type {kind}.")
@@ -148,7 +145,6 @@ def read_signals(
                 found = read_labeled(path, labels, groups, matrices, subject, _check_trials)
                 X = np.asarray(found.X, dtype=np.float64)
                 return Signals(X, found.y, found.groups, found.name, Recipe(kind), found.notes)
-            wanted = Recipe(kind, events, band, window, recipe.channels if recipe else None)
             part, described = _read_trials(signals, path, wanted, labels, groups)
             parts.append(part)
             there |= described
@@ -240,8 +236,7 @@ def _open(path: Path) -> BaseRaw | BaseEpochs:
         suffix = path.suffix.lower()
         if suffix == ".fif":  # of what is damaged
             warnings.simplefilter("error", RuntimeWarning)
-        for message in _NOT_TO_TELL:
-            warnings.filterwarnings("ignore", message=message)
+        warnings.filterwarnings("ignore", message=_NOT_TO_TELL)
         if suffix == ".set" and _count_trials_of_set(path) > 1:
             return mne.read_epochs_eeglab(path, verbose="WARNING")
         if suffix == ".vhdr":

@@ -11,7 +11,7 @@ from itertools import chain, islice
 from os import PathLike
 from pathlib import Path
 from sys import intern
-from typing import TextIO
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -120,7 +120,7 @@ def as_column(name: str, values: np.ndarray, n: int, stored: int) -> np.ndarray:
         check_size(name, 4 * values.nbytes, stored)
         values = np.char.decode(values, "utf-8")
     if values.dtype.kind in "OU":  # of a cell array, or words
-        return _as_words(name, [_as_word(name, k, item) for k, item in enumerate(values.tolist())], stored)
+        return _as_words(name, values.tolist(), stored)
     if values.dtype.kind not in "fiub":
         raise FileError(f"{name} has dtype {values.dtype}; expected words or numbers, as {name}.astype(str).")
     if not np.isfinite(values).all():
@@ -133,21 +133,19 @@ def as_column(name: str, values: np.ndarray, n: int, stored: int) -> np.ndarray:
     return values
 
 
-def _as_word(name: str, k: int, item: object) -> str:
-    """The word, or the one number, of a cell of MATLAB."""
-    if isinstance(item, str):
-        return item
-    cell = np.asarray(item)
-    if cell.size > 1:
-        raise FileError(f"{name}[{k}] is an array of shape {cell.shape}; expected a number or a word.")
-    return str(cell.item()) if cell.size else ""
-
-
-def _as_words(name: str, words: list[str], stored: int) -> np.ndarray:
-    """Words as an array, in which each takes as much as the longest."""
-    empty = next((k for k, word in enumerate(words) if not word.strip()), None)
-    if empty is not None:
-        raise FileError(f"{name}[{empty}] is empty; expected a number or a word for each matrix.")
+def _as_words(name: str, items: list[Any], stored: int) -> np.ndarray:
+    """Words as an array, in which each takes as much as the longest; MATLAB has each in a cell."""
+    words = list[str]()
+    for k, item in enumerate(items):
+        if not isinstance(item, str):
+            cell = np.asarray(item)
+            if cell.size > 1:
+                shape = f"an array of shape {cell.shape}"
+                raise FileError(f"{name}[{k}] is {shape}; expected a number or a word.")
+            item = str(cell.item()) if cell.size else ""
+        if not item.strip():
+            raise FileError(f"{name}[{k}] is empty; expected a number or a word for each matrix.")
+        words.append(item)
     check_size(name, 4 * len(words) * max(map(len, words), default=0), stored)
     "".join(words).encode().decode()  # raises on letters that are none, and could not be written
     return np.array(words)
@@ -161,29 +159,26 @@ def read_csv_matrix(path: Path) -> tuple[np.ndarray, tuple[str, ...] | None]:
     offer = f"If it holds the labels of the other files, pass it as {spell('labels')}."
     with _open_table(path, blanks=True) as table:
         first = next(table, [])
-        if not first:
-            raise FileError(f"it is empty; expected one square matrix. {offer}")
-        rows = [first, *islice(table, len(first) + 1)]
-    names = first if any(_as_float(cell) is None for cell in first) else None
-    lines = rows[: len(first) + 1] if names is None else rows[1:]
-    if names is not None:
-        index = [row[0] for row in lines]
-        if names[0] == "" or names[1:] == index or any(len(row) > len(names) for row in lines):
+        rows, names = [first, *islice(table, len(first) + 1)], None
+    if any(_as_float(cell) is None for cell in first):
+        names, rows = first, rows[1:]
+        index = [row[0] for row in rows]
+        if names[0] == "" or names[1:] == index or any(len(row) > len(names) for row in rows):
             if index not in (names, names[1:]):  # the corner may be named, empty or not there
                 columns = list_some(filter(None, names))
                 raise FileError(f"its rows have other names than its columns, {columns}. {offer}")
-            names, lines = index, [row[1:] for row in lines]
-    A = [[_as_float(cell) for cell in line] for line in lines]
-    for i, (line, numbers) in enumerate(zip(lines, A, strict=True), 1):
-        if len(line) != len(lines[0]):
-            expected = f"{len(lines[0])} numbers in each row"
-            raise FileError(f"expected a matrix, {expected}, and row {i} has {len(line)}. {offer}")
+            names, rows = index, [row[1:] for row in rows]
+    A = [[_as_float(cell) for cell in row] for row in rows]
+    for i, (row, numbers) in enumerate(zip(rows, A, strict=True), 1):
+        if len(row) != len(rows[0]):
+            expected = f"{len(rows[0])} numbers in each row"
+            raise FileError(f"expected a matrix, {expected}, and row {i} has {len(row)}. {offer}")
         if None in numbers:
             j = numbers.index(None)
-            got = f"{shorten(line[j])!r} in row {i}, column {j + 1}"
+            got = f"{shorten(row[j])!r} in row {i}, column {j + 1}"
             raise FileError(f"expected a matrix of numbers, got {got}. {offer}")
-    shape = len(lines), len(lines[0]) if lines else 0
-    if shape[0] != shape[1] or not shape[0]:
+    if not rows or len(rows) != len(rows[0]):
+        shape = (len(rows), len(rows[0]) if rows else 0)
         raise FileError(f"it has shape {shape}; expected one square matrix. {offer}")
     return np.array(A, dtype=np.float64), None if names is None else tuple(names)
 
