@@ -51,7 +51,11 @@ def test_fit_chooses(files, capsys):
     ("y", "options", "sentence"),
     [
         (np.arange(60) / 7, [], "labels that are not all whole, such as 0.1429: give --regression"),
-        (np.array(["a", "b"] * 30), ["--regression"], "has words for labels, such as 'a': leave it out"),
+        (
+            np.array(["a", "b"] * 30),
+            ["--regression"],
+            "has words for labels, such as a: leave out --regression",
+        ),
         (np.full(60, 2.5), ["--regression"], "y is constant, 2.5 for every matrix"),
         (np.r_[np.nan, np.arange(59) / 7], ["--regression"], "y[0] is nan"),
     ],

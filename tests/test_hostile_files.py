@@ -143,7 +143,7 @@ def test_folders_pipes_and_links(tmp_path):
     np.savez(tmp_path / "real.npz", X=spd(np.random.default_rng(0), 6, 3))
     (tmp_path / "good.npz").symlink_to(tmp_path / "real.npz")
     with pytest.raises(
-        ValueError, match=r"is a folder without a file that ends in \.npy, \.csv: it has nothing"
+        ValueError, match=r"folder\.npz has no file that ends in \.npy, \.csv: it has nothing"
     ):
         read_matrices(tmp_path / "folder.npz")
     for name in ("folder", "pipe", "link", "loop"):

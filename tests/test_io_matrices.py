@@ -68,7 +68,7 @@ def test_npz(tmp_path, X, matrices, labels, save, dtype):
     save(path, **{matrices: X})
     got = read_matrices(path)
     assert (got.y, got.groups) == (None, None)
-    with pytest.raises(ValueError, match="set has no labels: store them as y or labels"):
+    with pytest.raises(ValueError, match="set has no labels: store them as y, or give labels="):
         got.labels  # noqa: B018
 
 
@@ -246,7 +246,7 @@ def test_bad_column_gets_a_sentence(tmp_path, content, message):
 def test_missing_and_unknown(tmp_path):
     refused(tmp_path / "none.npz", "There is no file", FileNotFoundError)
     (tmp_path / "set.txt").touch()
-    refused(tmp_path / "set.txt", r"unknown suffix '.txt'; .* one of \.npz, \.mat, \.npy")
+    refused(tmp_path / "set.txt", r"unknown suffix '.txt'; .* X and y, \.npz, \.mat, \.npy")
 
 
 def test_pickles_are_refused(tmp_path, X):

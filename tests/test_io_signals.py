@@ -161,7 +161,7 @@ def test_a_folder_of_recordings(edf, signal):
     labels.write_text("\n".join("abcdef"))
     assert read_signals(edf.parent, labels, **CUT).y.tolist() == list("abcdef")
     write_edf(edf.with_name("run3.edf"), signal[:2], RATE, ANNOTATIONS)
-    with pytest.raises(ValueError, match=r"run3\.edf has other channels, .* than .*run1\.edf"):
+    with pytest.raises(ValueError, match=r"run3\.edf and .*run1\.edf differ in channels"):
         read_signals(edf.parent, **CUT)
 
 
@@ -283,7 +283,7 @@ def test_epochs_of_several_files(X, tmp_path):
     write_epochs(tmp_path / "b-epo.fif", X[:2])
     assert read_signals(tmp_path).groups.tolist() == ["a-epo"] * 6 + ["b-epo"] * 2
     write_epochs(tmp_path / "c-epo.fif", X[:, :, :20])
-    with pytest.raises(ValueError, match="trials of another length"):
+    with pytest.raises(ValueError, match="length of trials"):
         read_signals(tmp_path)
     write_edf(tmp_path / "b.edf", np.ones((3, RATE)), RATE, [])
     with pytest.raises(ValueError, match=r"b\.edf: got recording; expected files of one type"):
@@ -334,7 +334,5 @@ def test_epochs_in_memory_and_their_metadata(X, tmp_path):
 def test_what_are_no_signals(wrong):
     with pytest.raises(ValueError, match=r"Expected signals, real numbers \(n, channels, times\), or Epochs"):
         estimate_covariances(wrong)
-    with pytest.raises(
-        TypeError, match=r"Expected the name of a file or a folder, .* or Raw or Epochs of MNE"
-    ):
+    with pytest.raises(TypeError, match=r"Expected names of files, or Raw or Epochs of MNE"):
         read_signals([wrong])

@@ -12,11 +12,12 @@ from sklearn.base import BaseEstimator
 from spdmetric.caller import warn_at_caller
 from spdmetric.cli.inputs import Input, describe_input, read_input, save_model
 from spdmetric.cli.options import SCORES
-from spdmetric.cli.terminal import printable, show_progress, tell
+from spdmetric.cli.terminal import show_progress, tell
 from spdmetric.comparison import methods
 from spdmetric.comparison.folds import drop_single_group, fit_keywords, steps_of
 from spdmetric.estimators import LogEuclideanMetricCV
 from spdmetric.estimators.cv import MetricPredictor
+from spdmetric.io.files import list_some
 from spdmetric.validation import is_regression
 
 FEW_VALUES = 10  # whole numbers, no more than that, look like classes
@@ -76,8 +77,7 @@ def check_labels(data: Input, arguments: Namespace) -> np.ndarray:
     (found, counts), n = np.unique(y, return_counts=True), len(y)
     if arguments.regression:
         if found.dtype.kind not in "fiu":
-            some = f"{path} has words for labels, such as {str(found[0])!r}"
-            raise ValueError(f"--regression needs numbers, and {some}: leave it out to learn classes.")
+            raise ValueError(f"{path} has words for labels, such as {found[0]}: leave out --regression.")
         if len(found) <= FEW_VALUES and (found == found.round()).all():
             some = f"{path} has {len(found)} different whole numbers for labels"
             warn_at_caller(f"{some}: leave out --regression if they name classes.", UserWarning)
@@ -85,16 +85,12 @@ def check_labels(data: Input, arguments: Namespace) -> np.ndarray:
         some = f"labels that are not all whole, such as {y[y != np.round(y)][0]:.4g}"
         raise ValueError(f"{path} has {some}: give --regression; classes are words or whole numbers.")
     elif len(found) < 2:
-        option = "--labels" if arguments.events is None else "--events"
-        only = f"has one class, {str(found[0])!r} for all {n} matrices"
-        raise ValueError(f"{path} {only}: expected two or more; {option} can name other labels.")
+        raise ValueError(f"{path} has one class, {found[0]}: expected two or more, by --labels or --events.")
     elif counts.max() == 1:
-        todo = "--regression if they are regression targets, --labels if others are meant"
-        raise ValueError(f"{path} has {n} classes of one matrix each, from which nothing is learned: {todo}.")
+        raise ValueError(f"{path} has {n} classes of one matrix each: give --regression, or other --labels.")
     elif arguments.method == "auto" and np.sum(counts > 1) < 2:  # a fold can hold all matrices of a class
-        names = ", ".join(repr(str(name)) for name in found[counts == 1][:8])
-        expected = "two classes with two or more; --method mdm, which chooses nothing, does with one"
-        raise ValueError(f"Only one matrix has the label {names}: expected {expected}.")
+        names = list_some(found[counts == 1].tolist())
+        raise ValueError(f"Only one matrix has the label {names}: expected two or more, or --method mdm.")
     most = n if arguments.regression else int(counts.max())
     if arguments.folds is not None and arguments.folds > most:
         of = f"there are {n} matrices" if arguments.regression else f"the largest class has {most} matrices"
@@ -130,8 +126,7 @@ def make_model(arguments: Namespace, sizes: methods.Sizes, grouped: bool) -> Bas
             option = f"--{argument.replace('_', '-')}"
             raise ValueError(f"{option} has no meaning for --method {name}: leave it out, or --method.")
     if arguments.domains is not None and not chooses:
-        todo = "use --method auto, or --method spdmetric-neighbors"
-        raise ValueError(f"--domains needs a method that keeps their means, and {name} does not: {todo}.")
+        raise ValueError(f"--domains needs their means, which {name} does not keep: use --method auto.")
     return estimator
 
 
@@ -146,8 +141,7 @@ def _describe_labels(X: np.ndarray, y: np.ndarray, regression: bool) -> str:
 def count_values(values: np.ndarray) -> str:
     """Different values and how often they occur; of many the first."""
     found = sorted(Counter(values.tolist()).items())
-    counts = [f"{printable(name)[:40]} ({count})" for name, count in found]
-    return ", ".join(counts if len(counts) <= 8 else [*counts[:7], "..."])
+    return list_some(f"{str(name)[:40]} ({count})" for name, count in found)
 
 
 def _describe_groups(data: Input, groups: np.ndarray | None) -> list[str]:

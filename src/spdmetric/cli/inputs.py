@@ -27,8 +27,6 @@ from spdmetric.io.models import save
 from spdmetric.io.signals import Recipe, Signals, holds_signals, read_signals
 from spdmetric.validation import Bad, bad_matrices, bad_signals
 
-SIGNALS = ("events", "band", "window", "estimator")  # options that only signals have
-
 
 @dataclass(frozen=True)
 class Input:
@@ -85,7 +83,7 @@ def _read(
     found, recipe = holds_signals(path, **place), None
     if content is None:
         files = found and (path.is_dir() or path.suffix.lower() in SIGNAL_SUFFIXES)
-        wanted = files or any(getattr(options, name) for name in SIGNALS)
+        wanted = files or any((options.events, options.band, options.window, options.estimator))
         todo = "leave out --estimator" if wanted else "give --estimator oas"
     else:
         recipe = content["recipe"]

@@ -12,10 +12,10 @@ from sklearn.metrics import mean_absolute_error, r2_score
 
 from spdmetric.cli.fit import count_values
 from spdmetric.cli.inputs import Input, describe_input, read_input
-from spdmetric.cli.terminal import printable, show_progress, tell
+from spdmetric.cli.terminal import show_progress, tell
 from spdmetric.comparison.folds import steps_of
 from spdmetric.io.atomic import write_atomically
-from spdmetric.io.files import describe_error
+from spdmetric.io.files import describe_error, list_some
 from spdmetric.io.models import input_of, read_content
 from spdmetric.io.tables import as_csv
 
@@ -31,8 +31,7 @@ def run(arguments: Namespace) -> None:
     model = content["model"]
     numbers = is_regressor(model)
     if not hasattr(model, "predict"):
-        todo = "use 'spdmetric fit', or save a LogEuclideanClassifier"
-        raise ValueError(f"{arguments.model} holds a metric without a classifier: {todo}.")
+        raise ValueError(f"{arguments.model} holds a metric without a classifier: use 'spdmetric fit'.")
     if arguments.proba and not hasattr(model, "predict_proba"):
         raise ValueError(f"{arguments.model} holds a model without probabilities: leave out --proba.")
     with show_progress("labeling") as count:
@@ -122,7 +121,7 @@ def accuracy(classes: np.ndarray, predicted: np.ndarray, true: np.ndarray) -> st
     if any(labels.dtype.kind not in "biuf" for labels in (predicted, true)):
         classes, predicted, true = (labels.astype(str) for labels in (classes, predicted, true))
     if not set(true.tolist()) & set(classes.tolist()):
-        known = ", ".join(map(printable, classes[:8].tolist()))
+        known = list_some(classes.tolist())
         return f"accuracy: none of the labels of the data is one of the model's ({known})"
     right = int((predicted == true).sum())
     text = f"accuracy: {100 * right / len(true):.2f} % ({right} of {len(true)})"

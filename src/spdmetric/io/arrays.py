@@ -48,8 +48,7 @@ def open_arrays(path: Path) -> Iterator[Arrays]:
         raise FileError("it holds signals, not matrices: spdmetric.io.signals.read_signals reads them.")
     if suffix not in _ARRAY_SUFFIXES:
         what = "it is a model" if suffix == ".skops" else f"unknown suffix {path.suffix!r}"
-        expected = f"a file with the arrays X and y, one of {list_some(_ARRAY_SUFFIXES)}"
-        raise FileError(f"{what}; expected {expected}.")
+        raise FileError(f"{what}; expected a file with the arrays X and y, {list_some(_ARRAY_SUFFIXES)}.")
     if suffix == ".npy":
         yield ["X"], lambda _: npy_header(path), lambda _: np.load(path)
     elif suffix == ".npz":
@@ -80,11 +79,11 @@ def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
     with zipfile.ZipFile(path) as archive:
         known = set[str]()
         for info in archive.infolist():
+            name = info.filename.removesuffix(".npy")
             if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                method = f"is compressed by method {info.compress_type}"
-                raise FileError(f"{info.filename} {method}; expected zip's own.")
+                raise FileError(f"{name} is compressed by method {info.compress_type}; expected zip's own.")
             archive.open(info).close()  # tells a name that was damaged in the table of contents
-            if (name := info.filename.removesuffix(".npy")) in known:
+            if name in known:
                 raise FileError(f"it has two arrays with the name {name}; expected one.")
             known.add(name)
         yield archive
@@ -108,15 +107,13 @@ def _header(name: str, file: IO[bytes], size: int) -> Header:
     _refuse_pickles(dtype.hasobject)
     declared = start.tell() + prod(shape) * dtype.itemsize
     if min(shape, default=1) < 0 or dtype.itemsize == 0 or declared != size:
-        what = f"{name} declares {declared} bytes, by shape {shape} and dtype {dtype}"
-        raise FileError(f"{what}, but has {size}: it is damaged or truncated.")
+        raise FileError(f"{name} declares {declared} bytes, but has {size}: it is damaged or truncated.")
     return Header(shape, dtype)
 
 
 def _refuse_pickles(pickled: bool) -> None:
     if pickled:
-        why = "it holds pickled Python objects, which are refused because reading them can run code"
-        raise FileError(f"{why}; save numbers or strings instead, for instance y.astype(str).")
+        raise FileError("it holds pickled Python objects, which are refused: save numbers, or y.astype(str).")
 
 
 # ---------------------------------------------------------------------------

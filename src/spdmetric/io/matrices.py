@@ -40,8 +40,7 @@ class Matrices:
     def labels(self) -> np.ndarray:
         """``y``, or a sentence that says that it is missing."""
         if self.y is None:
-            places = f"store them as y or labels, or in a .csv file for {spell('labels')}"
-            raise ValueError(f"{self.name} has no labels: {places}.")
+            raise ValueError(f"{self.name} has no labels: store them as y, or give {spell('labels')}.")
         return self.y
 
 
@@ -173,15 +172,14 @@ def _read_folder(folder: Path, array: str | int | None, labels: Source, groups: 
     """One matrix of each file; all sizes are compared before a matrix of a ``.npy`` file is read."""
     given = [Path(source) for source in (labels, groups) if source is not None]
     if array is not None or not all(map(tables.is_table, given)):
-        arrays = f"{spell('matrices')} or {spell('subject')}"
-        expected = f"no {arrays}, and labels or groups from a .csv file that names the files"
+        expected = f"no {spell('matrices')} or {spell('subject')}, and a .csv file that names the files"
         raise FileError(f"{folder} is a folder: expected {expected}.")
     paths = find_files(folder, _MATRIX_SUFFIXES, {table.resolve() for table in given})
     found, channels = zip(*map(_header_or_matrix, paths), strict=True)
     for path, one, rows in zip(paths, found, channels, strict=True):
         if one.shape != found[0].shape:
-            other = f"{paths[0].name} has {found[0].shape}: all matrices of a folder must have one size"
-            raise FileError(f"{path} has shape {one.shape}, but {other}.")
+            first = f"{paths[0].name} has {found[0].shape}"
+            raise FileError(f"{path} has shape {one.shape}, but {first}: expected the same.")
         if rows != channels[0]:
             raise FileError(f"{path} and {paths[0].name} have different names of rows; expected the same.")
     X = np.empty((len(paths), *found[0].shape), np.result_type(*{one.dtype for one in found}))
@@ -204,9 +202,7 @@ def find_files(folder: Path, suffixes: Collection[str], left_out: Collection[Pat
     found = sorted((path for path in there if path.resolve() not in left_out), key=_natural)
     if not found:
         has = list_some(path.name for path in _visible(folder))
-        raise FileError(
-            f"{folder} is a folder without a file that ends in {list_some(suffixes)}: it has {has}."
-        )
+        raise FileError(f"{folder} has no file that ends in {list_some(suffixes)}: it has {has}.")
     depths = {len(path.relative_to(folder).parts): path for path in found}
     if len(depths) > 1 or max(depths) > 2:
         shown = " and ".join(shorten(path.relative_to(folder)) for _, path in sorted(depths.items()))

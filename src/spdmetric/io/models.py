@@ -151,8 +151,7 @@ def read_content(path: str | PathLike[str]) -> dict[str, Any]:
             raise FileError(f"it is a skops file but not a {FORMAT} of spdmetric.save or 'spdmetric fit'.")
         if content.get("version") != VERSION:
             got, wrote = shorten(content.get("version")), shorten(content.get("versions"))
-            todo = f"this spdmetric reads version {VERSION}: use the one that wrote it, {wrote}"
-            raise FileError(f"it is of version {got}; {todo}.")
+            raise FileError(f"it is of version {got}, not {VERSION}: load it with what wrote it, {wrote}.")
         _check_model(content["model"])
         if content["recipe"] is not None:
             _check_recipe(content["recipe"])

@@ -189,8 +189,7 @@ def _as_source(source: Any) -> tuple[Path, Any]:
     if isinstance(source, str | PathLike):
         return Path(source), None
     if not hasattr(source, "get_data"):
-        expected = "the name of a file or a folder, several of them, or Raw or Epochs of MNE"
-        raise TypeError(f"Expected {expected}, got {type(source).__name__}.")
+        raise TypeError(f"Expected names of files, or Raw or Epochs of MNE, got {type(source).__name__}.")
     known = [*(getattr(source, "filenames", None) or ()), getattr(source, "filename", None)]
     return Path(next(filter(None, known), type(source).__name__)), source
 
@@ -211,8 +210,8 @@ def _check_trials(name: str, header: Header, n_labels: int, matlab: bool) -> boo
     """Whether trials lie along the last axis: of MATLAB's, as many labels as that is long tell it."""
     shape = header.shape
     if header.dtype.kind not in "fiub" or len(shape) != 3 or 0 in shape:
-        expected = "real numbers, (n, channels, times), a signal for each trial"
-        raise FileError(f"{name} has dtype {header.dtype} and shape {shape}; expected {expected}.")
+        got = f"dtype {header.dtype} and shape {shape}"
+        raise FileError(f"{name} has {got}; expected real numbers, (n, channels, times).")
     return matlab and shape[0] != n_labels == shape[2]
 
 
@@ -381,21 +380,20 @@ def _join(
     first, notes = parts[0], tuple(note for part in parts for note in part.notes)
     for part, path in zip(parts, paths, strict=True):
         if (part.recipe, part.rate, part.X.shape[2]) != (first.recipe, first.rate, first.X.shape[2]):
-            other = "other channels, another rate or trials of another length"
-            raise FileError(f"{path} has {other} than {paths[0]}; files must agree.")
-    X, y, g = (np.concatenate([vars(part)[name] for part in parts]) for name in ("X", "y", "groups"))
+            raise FileError(f"{path} and {paths[0]} differ in channels, rate or length of trials.")
+    y, g = (np.concatenate([vars(part)[name] for part in parts]) for name in ("y", "groups"))
     asked = event_labels(first.recipe.events) if first.recipe.events else there
     missing = [name for name in asked if name not in there]
-    if not len(X) or (strict and missing):
+    if not len(y) or (strict and missing):
         no_trial = f"no trial of {list_some(missing or asked)}; there are {list_some(sorted(there))}."
         raise FileError(f"{list_some(paths)}: {' '.join([no_trial, *notes])}")
     if labels is not None and is_table(labels):
-        y = read_column(labels, len(X), LABEL_HEADS)
+        y = read_column(labels, len(y), LABEL_HEADS)
     if groups is not None and is_table(groups):
-        g = read_column(groups, len(X), GROUP_HEADS)
+        g = read_column(groups, len(g), GROUP_HEADS)
     if len(parts) == 1:
         return replace(first, y=y, groups=None if groups is None else g)
-    name = paths[0].resolve().parent.name
+    X, name = np.concatenate([part.X for part in parts]), paths[0].resolve().parent.name
     places = tuple(place for part in parts for place in part.places or ())
     return Signals(X, y, g, name, first.recipe, notes, first.rate, places)
 

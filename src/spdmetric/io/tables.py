@@ -67,8 +67,7 @@ def read_named_column(path: str | PathLike[str], names: Sequence[str], heads: tu
                     raise FileError(f"it names {shorten(names[k])} twice, with different values.")
                 values[k] = found
         if missing := [name for name, found in zip(names, values, strict=True) if not found]:
-            without = f"{len(missing)} of {len(names)} files: {list_some(missing)}"
-            raise FileError(f"it has no value for {without}.")
+            raise FileError(f"no value for {len(missing)} of {len(names)} files: {list_some(missing)}.")
         return _as_array(values, Path(path).stat().st_size)
 
 
@@ -112,9 +111,9 @@ def _number(text: str) -> int | float | None:
 
 def as_column(name: str, values: np.ndarray, n: int, stored: int) -> np.ndarray:
     """One value for each matrix; those in floating point, as MATLAB has them, become integers if whole."""
+    name = shorten(name)
     if values.size != n or max(values.shape, default=0) != n:
-        expected = f"{n} matrices; expected one entry for each"
-        raise FileError(f"{shorten(name)} has shape {values.shape} for {expected}.")
+        raise FileError(f"{name} has shape {values.shape} for {n} matrices; expected one entry for each.")
     values = values.ravel()
     if values.dtype.kind == "S":
         check_size(name, 4 * values.nbytes, stored)
@@ -140,8 +139,7 @@ def _as_words(name: str, items: list[Any], stored: int) -> np.ndarray:
         if not isinstance(item, str):
             cell = np.asarray(item)
             if cell.size > 1:
-                shape = f"an array of shape {cell.shape}"
-                raise FileError(f"{name}[{k}] is {shape}; expected a number or a word.")
+                raise FileError(f"{name}[{k}] is an array of shape {cell.shape}; expected a number or word.")
             item = str(cell.item()) if cell.size else ""
         if not item.strip():
             raise FileError(f"{name}[{k}] is empty; expected a number or a word for each matrix.")
@@ -171,15 +169,12 @@ def read_csv_matrix(path: Path) -> tuple[np.ndarray, tuple[str, ...] | None]:
     A = [[_as_float(cell) for cell in row] for row in rows]
     for i, (row, numbers) in enumerate(zip(rows, A, strict=True), 1):
         if len(row) != len(rows[0]):
-            expected = f"{len(rows[0])} numbers in each row"
-            raise FileError(f"expected a matrix, {expected}, and row {i} has {len(row)}. {offer}")
+            raise FileError(f"expected {len(rows[0])} numbers in row {i}, got {len(row)}. {offer}")
         if None in numbers:
             j = numbers.index(None)
-            got = f"{shorten(row[j])!r} in row {i}, column {j + 1}"
-            raise FileError(f"expected a matrix of numbers, got {got}. {offer}")
-    if not rows or len(rows) != len(rows[0]):
-        shape = (len(rows), len(rows[0]) if rows else 0)
-        raise FileError(f"it has shape {shape}; expected one square matrix. {offer}")
+            raise FileError(f"expected numbers, got {shorten(row[j])!r} in row {i}, column {j + 1}. {offer}")
+    if np.shape(rows) != (len(rows), len(rows)):
+        raise FileError(f"it has shape {np.shape(rows)}; expected one square matrix. {offer}")
     return np.array(A, dtype=np.float64), None if names is None else tuple(names)
 
 
