@@ -222,15 +222,15 @@ def check_outputs(arguments: Namespace) -> None:
         if arguments.command == "compare" and name == "out":
             targets["--out, its state"] = path.with_suffix(STATE)
     inputs = [getattr(arguments, name, None) for name in ("model", "data", "labels", "test")]
-    there = [path for path in inputs if path is not None and os.path.exists(path)]
-    taken = {os.path.realpath(path): f"{path}, which is read" for path in there}
+    options: dict[str, str] = {}
     for option, path in targets.items():
-        place = os.path.realpath(path)
-        if place in taken:
-            raise ValueError(f"{option} {path} would replace {taken[place]}: name another file.")
-        taken[place] = f"the file of {option}"
+        for source in inputs:
+            if source is not None and path.exists() and Path(source).exists() and path.samefile(source):
+                raise ValueError(f"{option} {path} would replace {source}, which is read: name another file.")
+        if (first := options.setdefault(os.path.realpath(path), option)) != option:
+            raise ValueError(f"{option} {path} would replace the file of {first}: name another file.")
         if not path.exists() or path.is_file():  # what is neither is written through
-            make_folder(Path(place).parent, option)
+            make_folder(Path(os.path.realpath(path)).parent, option)
 
 
 def make_folder(folder: Path, option: str = "--out") -> None:

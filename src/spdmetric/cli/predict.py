@@ -83,13 +83,13 @@ def _find_domains(
             raise ValueError(f"{arguments.model} was learned without domains: leave out --domains.")
         return None, []
     if domains is None:
-        which, n = f"all {len(data.X)} matrices", len(data.X)
-        domains = np.full(n, NEW if known.dtype.kind == "U" else int(known.max()) + 1)
-    else:
-        domains = domains.astype(str) if known.dtype.kind == "U" else domains
-        which = count_values(domains[~np.isin(domains, known)])
+        domains = np.full(len(data.X), NEW if known.dtype.kind == "U" else int(known.max()) + 1)
+    elif known.dtype.kind == "U":
+        domains = domains.astype(str)
+    unseen = domains[~np.isin(domains, known)]
+    which = f"all {len(domains)} matrices" if data.domains is None else count_values(unseen)
     line = f"new domain, recentered by its own mean (transductive: labels depend on each other): {which}"
-    return domains, [line] if which else []
+    return domains, [line] if len(unseen) else []
 
 
 def table_of(

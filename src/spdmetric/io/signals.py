@@ -125,7 +125,7 @@ def read_signals(
     if isinstance(source, str | PathLike) or hasattr(source, "get_data"):
         source = [source]
     sources = list(map(_as_source, source))
-    if len(sources) == 1 and sources[0][0].is_dir():
+    if len(sources) == 1 and sources[0][1] is None and sources[0][0].is_dir():
         sources = [(path, None) for path in find_files(sources[0][0], SIGNAL_SUFFIXES)]
     parts, there = list[Signals](), set[str]()
     for path, signals in sources:
