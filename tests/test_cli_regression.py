@@ -49,7 +49,11 @@ def test_fit_chooses(files, capsys):
     ("y", "options", "sentence"),
     [
         (np.arange(60) / 7, [], "labels that are not all whole, such as 0.1429: give --regression"),
-        (np.array(["a", "b"] * 30), ["--regression"], "has words for labels, such as 'a': leave it out"),
+        (
+            np.array(["a", "b"] * 30),
+            ["--regression"],
+            "has words for labels, such as a: leave out --regression",
+        ),
     ],
 )
 def test_what_cannot_be_learned_gets_one_sentence(y, options, sentence, files, capsys):

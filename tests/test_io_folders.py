@@ -87,7 +87,7 @@ def test_tables_of_labels_and_groups(X, tmp_path):
     assert found.y.tolist() == [*range(6)] * 2
     assert found.groups.tolist() == ["as"] * 6 + ["bs"] * 6
     table.write_text("\n".join(row.partition("/")[2] for row in rows))
-    refused(tmp_path / "set", r"columns file and label, or two without a header; got 3", table)
+    refused(tmp_path / "set", "it has 3 columns; expected 2, or a header with file and label", table)
     table.write_text("\n".join(row.partition("/")[2].rpartition(",")[0] for row in rows))
     refused(tmp_path / "set", "no value for 12 of 12 files: a/trial0.npy", table)  # two files have this name
 
@@ -102,9 +102,7 @@ def test_what_is_wrong_with_a_table(X, tmp_path):
     table.write_bytes(b"\xff\xfe")
     refused(folder, "not a text file", table)
     for options in ({"labels": "labels"}, {"subject": 3}):
-        refused(
-            folder, r"expected no matrices= or subject=, and labels or groups from a \.csv file", **options
-        )
+        refused(folder, r"expected no matrices= or subject=, and a \.csv file", **options)
     with pytest.raises(FileNotFoundError, match="There is no file"):
         read_matrices(folder, tmp_path / "none.csv")
 
@@ -112,7 +110,7 @@ def test_what_is_wrong_with_a_table(X, tmp_path):
 def test_what_is_wrong_with_a_folder(X, tmp_path):
     folder = tmp_path / "set"
     (folder / "empty").mkdir(parents=True)
-    refused(folder, r"is a folder without a file that ends in \.npy, \.csv: it has empty")
+    refused(folder, r"has no file that ends in \.npy, \.csv: it has empty")
     fill(folder, X)
     fill(folder / "left", X[:2])
     refused(folder, r"holds trial.*\.npy and left/trial.*\.npy, at different depths")
@@ -124,17 +122,17 @@ def test_what_is_wrong_with_a_folder(X, tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
-        ("b.npy", np.eye(4), r"b\.npy has shape \(4, 4\), but a\.npy has \(3, 3\): all matrices of a folder"),
+        ("b.npy", np.eye(4), r"b\.npy has shape \(4, 4\), but a\.npy has \(3, 3\): expected the same"),
         ("b.npy", np.ones((3, 2)), r"shape \(3, 2\); expected one square matrix"),
         ("b.npy", np.ones((2, 3, 3)), "expected one square matrix of numbers, not a stack"),
         ("b.npy", np.array([["a"]]), "expected one square matrix of numbers"),
         ("b.npy", np.array([[None]], dtype=object), "pickled"),
         ("b.npy", b"\x93NUMPY", "corrupt, truncated"),
-        ("b.csv", "file,label\na,left\n", "expected a matrix of numbers, got 'a'"),
+        ("b.csv", "file,label\na,left\n", "expected numbers, got 'a'"),
         ("b.csv", "a,1\nb,2\nc,3\n", "got 'b' in row 1, column 1.*pass it as labels="),
-        ("b.csv", "1,2,3\n1,2\n1,2,3\n", "3 numbers in each row, and row 2 has 2"),
+        ("b.csv", "1,2,3\n1,2\n1,2,3\n", "expected 3 numbers in row 2, got 2"),
         ("b.csv", "1 2 3\n4 x 6\n7 8 9\n", "got 'x' in row 2, column 2"),
-        ("b.csv", "", "it is empty; .*pass it as labels="),
+        ("b.csv", "", r"it has shape \(1, 0\); expected one square matrix.*pass it as labels="),
         ("b.csv", b"\xff\xfe\x00", "not a text file"),
         ("b.csv", "1," * 10**6, "a row of more than"),
     ],

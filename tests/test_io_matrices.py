@@ -68,7 +68,7 @@ def test_npz(tmp_path, X, matrices, labels, save, dtype):
     save(path, **{matrices: X})
     got = read_matrices(path)
     assert (got.y, got.groups) == (None, None)
-    with pytest.raises(ValueError, match="set has no labels: store them as y or labels"):
+    with pytest.raises(ValueError, match="set has no labels: store them as y, or give labels="):
         got.labels  # noqa: B018
 
 
@@ -221,12 +221,13 @@ def test_column(tmp_path, text, expected):
         # What stands in the first row is a label, not a header to be passed over.
         (b"a\na\nb\nb\n", "4 entries for 3 matrices"),
         (b"1\n2\n3\n4\n", "4 entries for 3 matrices"),
-        (b"1,2\n3,4\n5,6\n", "several columns"),
+        (b"1,2\n3,4\n5,6\n", "it has 2 columns; expected 1, or a header with label"),
         (b"index,label\n0,a\n1,\n2,a\n", r"the column\[1\] is empty"),
         (b"\xff\xfe\n1\n2\n", "not a text file"),
         (b"1\nNaN\n2\n", r"the column\[1\] is nan"),
-        (b"s1;minus\ns1;plus\ns2;plus\n", "several columns; expected one, or a header"),
-        (b"s1|minus\ns1|plus\ns2|plus\n", "several columns; expected one, or a header"),
+        (b"s1;minus\ns1;plus\ns2;plus\n", "it has 2 columns; expected 1, or a header"),
+        (b"s1|minus\ns1|plus\ns2|plus\n", "it has 2 columns; expected 1, or a header"),
+        (b'left\nright\n"both",feet\n', "several columns, with ',' between, but its first row has one"),
         (b"label\ns1;minus\ns1;plus\ns2;plus\n", "several columns, with ';' between, but its first row has"),
     ],
 )
@@ -244,7 +245,7 @@ def test_bad_column_gets_a_sentence(tmp_path, content, message):
 def test_missing_and_unknown(tmp_path):
     refused(tmp_path / "none.npz", "There is no file", FileNotFoundError)
     (tmp_path / "set.txt").touch()
-    refused(tmp_path / "set.txt", r"unknown suffix '.txt'; .* one of \.npz, \.mat, \.npy")
+    refused(tmp_path / "set.txt", r"unknown suffix '.txt'; .* X and y, \.npz, \.mat, \.npy")
 
 
 def test_pickles_are_refused(tmp_path, X):

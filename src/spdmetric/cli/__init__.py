@@ -25,8 +25,6 @@ examples:
   spdmetric predict model.skops new.npz -o new.csv label other matrices
   spdmetric show model.skops                       what a model file holds
   spdmetric compare matrices.npz --out report.html which metric suits my matrices, does learning help?
-
-An interrupted run of compare resumes when the same command is given again.
 """
 
 

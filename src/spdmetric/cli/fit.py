@@ -12,18 +12,12 @@ from sklearn.base import BaseEstimator
 from spdmetric.caller import warn_at_caller
 from spdmetric.cli.inputs import Input, describe_input, read_input, save_model
 from spdmetric.cli.options import SCORES
-from spdmetric.cli.terminal import printable, show_progress, tell
+from spdmetric.cli.terminal import show_progress, tell
+from spdmetric.comparison import methods
 from spdmetric.comparison.folds import drop_single_group, fit_keywords, steps_of
-from spdmetric.comparison.methods import (
-    METHODS,
-    Sizes,
-    check_names,
-    find_method,
-    find_obstacle,
-    set_where_known,
-)
 from spdmetric.estimators import LogEuclideanMetricCV
 from spdmetric.estimators.cv import MetricPredictor
+from spdmetric.io.files import list_some
 from spdmetric.validation import is_regression
 
 FEW_VALUES = 10  # whole numbers, no more than that, look like classes
@@ -33,15 +27,15 @@ AUTO = "spdmetric"  # what --method auto stands for
 
 def run(arguments: Namespace) -> None:
     """Read, learn, write the model, and say what was learned."""
-    own = None if arguments.method == "auto" else arguments.method
+    own = {arguments.method} - {"auto"}
     classes = {"--method": own, "--scoring": arguments.scoring, "--class-weight": arguments.class_weight}
     given = [option for option, value in classes.items() if value]
     if arguments.regression and given:
         raise ValueError(f"{', '.join(given)} is for classes: leave it out, or --regression.")
-    check_names([own] if own else [], METHODS)
+    methods.check_names(own, methods.METHODS)
     data = read_input(arguments.data, arguments.labels, arguments)
     y = check_labels(data, arguments)
-    sizes = Sizes.from_data(data.matrices.X, y)
+    sizes = methods.Sizes.from_data(data.matrices.X, y)
     if arguments.rank not in (None, "full"):
         sizes = sizes._replace(shared=False)  # a metric of low rank does without the common range
     # Domains are groups too; --folds asks for folds of matrices.
@@ -58,8 +52,8 @@ def run(arguments: Namespace) -> None:
         lines.append(f"{lowest}: a metric of low rank, from the Euclidean mean; --shrink makes them definite")
     metrics = [getattr(step, "metric_", step) for step in steps_of(estimator)]
     chosen = [describe_choice(metric, y) for metric in metrics if hasattr(metric, "best_params_")]
-    lines += [*_describe_groups(data, groups), *(chosen or [f"trained: {METHODS[arguments.method].title}"])]
-    tell(*lines, f"written: {arguments.out}")
+    chosen = chosen or [f"trained: {methods.METHODS[arguments.method].title}"]
+    tell(*lines, *_describe_groups(data, groups), *chosen, f"written: {arguments.out}")
 
 
 def learn(model: BaseEstimator, data: Input, groups: np.ndarray | None) -> None:
@@ -79,14 +73,11 @@ def learn(model: BaseEstimator, data: Input, groups: np.ndarray | None) -> None:
 
 def check_labels(data: Input, arguments: Namespace) -> np.ndarray:
     """Labels to learn from, or a sentence."""
-    y, path = data.matrices.y, arguments.data
-    if y is None:
-        raise ValueError(f"{path} has no labels to learn from: give them with --labels CSV.")
+    y, path = data.matrices.labels, arguments.data
     (found, counts), n = np.unique(y, return_counts=True), len(y)
     if arguments.regression:
         if found.dtype.kind not in "fiu":
-            some = f"{path} has words for labels, such as {str(found[0])!r}"
-            raise ValueError(f"--regression needs numbers, and {some}: leave it out to learn classes.")
+            raise ValueError(f"{path} has words for labels, such as {found[0]}: leave out --regression.")
         if len(found) <= FEW_VALUES and (found == found.round()).all():
             some = f"{path} has {len(found)} different whole numbers for labels"
             warn_at_caller(f"{some}: leave out --regression if they name classes.", UserWarning)
@@ -94,16 +85,12 @@ def check_labels(data: Input, arguments: Namespace) -> np.ndarray:
         some = f"labels that are not all whole, such as {y[y != np.round(y)][0]:.4g}"
         raise ValueError(f"{path} has {some}: give --regression; classes are words or whole numbers.")
     elif len(found) < 2:
-        option = "--labels" if arguments.events is None else "--events"
-        only = f"has one class, {str(found[0])!r} for all {n} matrices"
-        raise ValueError(f"{path} {only}: expected two or more; {option} can name other labels.")
+        raise ValueError(f"{path} has one class, {found[0]}: expected two or more, by --labels or --events.")
     elif counts.max() == 1:
-        todo = "--regression if they are regression targets, --labels if others are meant"
-        raise ValueError(f"{path} has {n} classes of one matrix each, from which nothing is learned: {todo}.")
+        raise ValueError(f"{path} has {n} classes of one matrix each: give --regression, or other --labels.")
     elif arguments.method == "auto" and np.sum(counts > 1) < 2:  # a fold can hold all matrices of a class
-        names = ", ".join(repr(str(name)) for name in found[counts == 1][:8])
-        expected = "two classes with two or more; --method mdm, which chooses nothing, does with one"
-        raise ValueError(f"Only one matrix has the label {names}: expected {expected}.")
+        names = list_some(found[counts == 1].tolist())
+        raise ValueError(f"Only one matrix has the label {names}: expected two or more, or --method mdm.")
     most = n if arguments.regression else int(counts.max())
     if arguments.folds is not None and arguments.folds > most:
         of = f"there are {n} matrices" if arguments.regression else f"the largest class has {most} matrices"
@@ -113,19 +100,19 @@ def check_labels(data: Input, arguments: Namespace) -> np.ndarray:
     return y
 
 
-def make_model(arguments: Namespace, sizes: Sizes, grouped: bool) -> BaseEstimator:
+def make_model(arguments: Namespace, sizes: methods.Sizes, grouped: bool) -> BaseEstimator:
     """A fresh classifier or regressor of matrices, with the options that were given."""
     ours = "regressor" if arguments.regression else AUTO
     name = ours if arguments.method == "auto" else arguments.method
-    method = find_method(name)
-    if why := find_obstacle(method, sizes):
+    method = methods.find_method(name)
+    if why := methods.find_obstacle(method, sizes):
         todo = "" if sizes.inside.definite else "; --shrink 0.1, or another amount, makes them definite"
         raise ValueError(f"--method {name} cannot learn from {arguments.data}: {why}{todo}.")
     estimator = method.make(sizes)
     chooses = isinstance(steps_of(estimator)[-1], MetricPredictor)
     if SCORES.get(arguments.scoring) and arguments.folds is None and not grouped:
         # Scores of scikit-learn are of folds, each of which then needs all classes.
-        set_where_known(estimator, cv=int(np.clip(sizes.smallest_class, 2, FOLDS)))
+        methods.set_where_known(estimator, cv=int(np.clip(sizes.smallest_class, 2, FOLDS)))
     parameters: dict[str, dict[str, object]] = {
         "radius": {"radii": (arguments.radius,)},
         "rank": {"ranks": (None if arguments.rank == "full" else arguments.rank,)},
@@ -135,12 +122,11 @@ def make_model(arguments: Namespace, sizes: Sizes, grouped: bool) -> BaseEstimat
         "class_weight": {"class_weight": arguments.class_weight},
     }
     for argument, values in parameters.items():
-        if getattr(arguments, argument) is not None and set_where_known(estimator, **values):
+        if getattr(arguments, argument) is not None and methods.set_where_known(estimator, **values):
             option = f"--{argument.replace('_', '-')}"
             raise ValueError(f"{option} has no meaning for --method {name}: leave it out, or --method.")
     if arguments.domains is not None and not chooses:
-        todo = "use --method auto, or --method spdmetric-neighbors"
-        raise ValueError(f"--domains needs a method that keeps their means, and {name} does not: {todo}.")
+        raise ValueError(f"--domains needs their means, which {name} does not keep: use --method auto.")
     return estimator
 
 
@@ -155,8 +141,7 @@ def _describe_labels(X: np.ndarray, y: np.ndarray, regression: bool) -> str:
 def count_values(values: np.ndarray) -> str:
     """Different values and how often they occur; of many the first."""
     found = sorted(Counter(values.tolist()).items())
-    counts = [f"{printable(name)[:40]} ({count})" for name, count in found]
-    return ", ".join(counts if len(counts) <= 8 else [*counts[:7], "..."])
+    return list_some(f"{str(name)[:40]} ({count})" for name, count in found)
 
 
 def _describe_groups(data: Input, groups: np.ndarray | None) -> list[str]:
@@ -173,13 +158,12 @@ def _describe_groups(data: Input, groups: np.ndarray | None) -> list[str]:
 def describe_choice(metric: LogEuclideanMetricCV, y: np.ndarray | None = None) -> str:
     """What cross-validation chose, in a line; with the labels, beside the share of the largest class."""
     best, k = metric.best_params_, metric.n_neighbors_
-    weighting = "no weighting" if best["weighting"] is None else f"{best['weighting']} weighting"
-    rank = "full" if best["rank"] is None else best["rank"]
     numbers = metric.classes_ is None
     plain = "ridge regression" if numbers else "nearest class mean"
     head = {None: plain, 1: "nearest neighbor"}.get(k, f"{k} nearest neighbors")
     views = {None: "", "all": "all views, ", "first": "the first view, "}[best.get("views")]
-    said = f"chosen: {views}radius {best['radius']:g}, rank {rank}, {weighting}, {head}"
+    size = f"radius {best['radius']:g}, rank {best['rank'] or 'full'}"
+    said = f"chosen: {views}{size}, {best['weighting'] or 'no'} weighting, {head}"
     optimistic = "in cross-validation (optimistic: it was chosen by it)"
     if numbers or metric.scoring is not None:
         return f"{said}; {metric.scoring or 'R2'} {metric.best_score_:.3f} {optimistic}"

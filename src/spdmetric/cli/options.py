@@ -24,6 +24,7 @@ of these; or an array X (n, channels, times), {}.
 SOURCE = "a .csv file, or the name of an array of DATA"  # of labels
 # Of groups, which names of recordings tell too.
 GROUPS = f"{SOURCE}, a column of the metadata of epochs, or run, subject, ... of S001R04.edf"
+DOMAINS = 'sessions or subjects, each recentered by its own mean: as --groups, or "groups" for the same'
 MODEL = "written by spdmetric fit, or compare --save"
 ESTIMATORS = ("oas", "lwf", "scm")  # of covariances, in pyRiemann's words
 # Scores by their names on the command line, and in scikit-learn; the default of the choice is logloss.
@@ -36,9 +37,10 @@ def toy(parser: ArgumentParser) -> None:
 
     With --regression, 200 matrices 16 x 16 of rank 8 with regression targets, and 500 more.
     """
-    parser.add_argument("--out", type=Path, default=Path("."), metavar="DIR", help="default: here")
-    parser.add_argument("--regression", action="store_true", help="regression targets, not classes")
-    parser.add_argument("--seed", type=whole(0), default=0, metavar="S", help="default: 0")
+    add = parser.add_argument
+    add("--out", type=Path, default=Path("."), metavar="DIR", help="default: here")
+    add("--regression", action="store_true", help="regression targets, not classes")
+    add("--seed", type=whole(0), default=0, metavar="S", help="default: 0")
 
 
 def fit(parser: ArgumentParser) -> None:
@@ -50,18 +52,18 @@ def fit(parser: ArgumentParser) -> None:
     Matrices that are singular in the same directions are brought to their common range first, unless --rank
     is given; where ranks differ, --shrink makes them all definite.
     """
+    add = parser.add_argument
     add_data(parser)
-    parser.add_argument("-o", "--out", type=Path, required=True, metavar="MODEL.skops", help="file to write")
-    methods = "what to train, see 'spdmetric methods' (default: auto, our choice)"
-    parser.add_argument("--method", default="auto", metavar="NAME", help=methods)
-    parser.add_argument("--radius", type=float, metavar="R", help="largest distance of G from the mean")
-    parser.add_argument("--rank", type=whole(1, "full"), metavar="M", help='directions to learn, or "full"')
-    neighbors = "label by K neighbors (default: chosen)"
-    parser.add_argument("--neighbors", type=whole(1), metavar="K", help=neighbors)
-    folds = "of the choice; default: 5, twice for fewer than 200 matrices"
-    parser.add_argument("--folds", type=whole(2), metavar="N", help=folds)
-    parser.add_argument("--scoring", choices=SCORES, help="by what to choose (default: logloss)")
-    add_domains(parser)
+    add("-o", "--out", type=Path, required=True, metavar="MODEL.skops", help="file to write")
+    add(
+        "--method", default="auto", metavar="NAME", help="see 'spdmetric methods' (default: auto, our choice)"
+    )
+    add("--radius", type=float, metavar="R", help="largest distance of G from the mean")
+    add("--rank", type=whole(1, "full"), metavar="M", help='directions to learn, or "full"')
+    add("--neighbors", type=whole(1), metavar="K", help="label by K neighbors (default: chosen)")
+    add("--folds", type=whole(2), metavar="N", help="of the choice; default: 5, twice below 200 matrices")
+    add("--scoring", choices=SCORES, help="by what to choose (default: logloss)")
+    add("--domains", type=word, metavar="D", help=DOMAINS)
     add_training(parser)
     parser.set_defaults(outputs={"out": (".skops",)})
 
@@ -75,17 +77,13 @@ def predict(parser: ArgumentParser) -> None:
     A label that a spreadsheet would run (it begins with = + - or @) has an apostrophe before it, which
     spdmetric takes off again when it reads labels.  Signals are read as those that the model was trained on.
     """
-    parser.add_argument("model", type=Path, metavar="MODEL.skops", help=MODEL)
+    add, out = parser.add_argument, 'file to write, or "-" for the terminal (default)'
+    add("model", type=Path, metavar="MODEL.skops", help=MODEL)
     add_data(parser, "where the model was trained on such")
-    out: dict[str, Any] = {
-        "metavar": "LABELS.csv",
-        "help": 'file to write, or "-" for the terminal (default)',
-    }
-    parser.add_argument("-o", "--out", type=lambda name: None if name == "-" else Path(name), **out)
-    parser.add_argument("--proba", action="store_true", help="the probability of each class too")
-    parser.add_argument("--groups", type=word, metavar="G", help=f"where --domains is groups: {GROUPS}")
-    add_domains(parser)
-    add_skip(parser)
+    add("-o", "--out", type=lambda name: None if name == "-" else Path(name), metavar="LABELS.csv", help=out)
+    add("--proba", action="store_true", help="the probability of each class too")
+    add("--groups", type=word, metavar="G", help=f"where --domains is groups: {GROUPS}")
+    add("--domains", type=word, metavar="D", help=DOMAINS)
     unasked = dict.fromkeys(("events", "band", "window", "estimator", "shrink"))  # the model has them
     parser.set_defaults(outputs={"out": (".csv", ".txt", ".tsv", "")}, **unasked)
 
@@ -108,30 +106,24 @@ def compare(parser: ArgumentParser) -> None:
     matrices.  An interrupted run resumes when the same command is given again: finished folds are in the file
     beside the page that ends in .state.
     """
+    add, cores = parser.add_argument, os.cpu_count() or 1
     add_data(parser)
     recenter = "run every method also with each group recentered by its own mean (default: if there are any)"
-    parser.add_argument("--recenter", action=BooleanOptionalAction, help=recenter)
-    test = "train on DATA, test on these matrices"
-    parser.add_argument("--test", type=existing_name, metavar="TEST", help=test)
-    parser.add_argument("--test-labels", type=word, metavar="L", help="of TEST (default: --labels, a name)")
-    parser.add_argument("--out", type=Path, default=Path("report.html"), help="default: report.html")
-    parser.add_argument("--csv", type=Path, metavar="FILE", help="write the numbers as CSV too")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers as JSON too")
-    save = "train the winner on all of DATA, and keep it for 'spdmetric predict'"
-    parser.add_argument("--save", type=Path, metavar="MODEL.skops", help=save)
-    parser.add_argument("--method", metavar="NAME", help="what to save instead of the winner")
-    decides = "what decides (default: accuracy; of regression targets r2)"
-    parser.add_argument("--scoring", choices=(*SCORES, "r2", "mae"), help=decides)
-    parser.add_argument("--title", metavar="WORDS", help="of the page (default: the question, of a file)")
-    channels = "names of the channels, separated by commas, for the pictures"
-    parser.add_argument("--channels", type=names, metavar="NAMES", help=channels)
-    repeats = "how often the folds are drawn (default: 1 to 5, by size)"
-    parser.add_argument("--repeats", type=whole(1), metavar="N", help=repeats)
-    parser.add_argument("--seed", type=whole(0), default=0, metavar="S", help="of all draws (default: 0)")
-    cores = os.cpu_count() or 1
-    parser.add_argument("--jobs", type=whole(1), default=cores, metavar="N", help="processes (default: all)")
-    methods = "names of methods, separated by commas (default: all)"
-    parser.add_argument("--methods", type=names, help=methods)
+    add("--recenter", action=BooleanOptionalAction, help=recenter)
+    add("--test", type=existing_name, metavar="TEST", help="train on DATA, test on these matrices")
+    add("--test-labels", type=word, metavar="L", help="of TEST (default: --labels, a name)")
+    add("--out", type=Path, default=Path("report.html"), help="default: report.html")
+    add("--csv", type=Path, metavar="FILE", help="write the numbers as CSV too")
+    add("--json", type=Path, metavar="FILE", help="write the numbers as JSON too")
+    add("--save", type=Path, metavar="MODEL.skops", help="train the winner on all of DATA, and keep it")
+    add("--method", metavar="NAME", help="what to save instead of the winner")
+    add("--scoring", choices=(*SCORES, "r2", "mae"), help="what decides (default: accuracy, for numbers r2)")
+    add("--title", metavar="WORDS", help="of the page (default: the question, of a file)")
+    add("--channels", type=names, metavar="NAMES", help="of channels, separated by commas, for the pictures")
+    add("--repeats", type=whole(1), metavar="N", help="how often folds are drawn (default: 1 to 5, by size)")
+    add("--seed", type=whole(0), default=0, metavar="S", help="of all draws (default: 0)")
+    add("--jobs", type=whole(1), default=cores, metavar="N", help="processes (default: all)")
+    add("--methods", type=names, help="names of methods, separated by commas (default: all)")
     add_training(parser)
     outputs = {"out": (".html", ".htm"), "csv": (), "json": (), "save": (".skops",)}
     parser.set_defaults(outputs=outputs, domains=None)
@@ -142,44 +134,33 @@ COMMANDS = (toy, fit, predict, show, methods, compare)
 
 def add_data(parser: ArgumentParser, arrays: str = "with --estimator") -> None:
     """Add DATA, and the options that say how to read it; ``arrays`` is when arrays are signals."""
+    add = parser.add_argument
     parser.description = f"{parser.description}\n{DATA.format(arrays)}"
-    parser.add_argument("data", type=existing_name, metavar="DATA", help="see above")
-    parser.add_argument("--matrices", type=word, metavar="X", help="name of the array of matrices or signals")
-    parser.add_argument("--labels", type=word, metavar="L", help=f"labels: {SOURCE}, or a column of metadata")
-    parser.add_argument("--subject", type=int, metavar="N", help="subject of a file that holds several")
-
-
-def add_domains(parser: ArgumentParser) -> None:
-    """Add the domains, which a model that was learned on some asks for again."""
-    domains = 'sessions or subjects, each recentered by its own mean: as --groups, or "groups" for the same'
-    parser.add_argument("--domains", type=word, metavar="D", help=domains)
+    add("data", type=existing_name, metavar="DATA", help="see above")
+    add("--matrices", type=word, metavar="X", help="name of the array of matrices or signals")
+    add("--labels", type=word, metavar="L", help=f"labels: {SOURCE}, or a column of metadata")
+    add("--subject", type=int, metavar="N", help="subject of a file that holds several")
+    add("--skip-bad", action="store_true", help="go on without matrices that hold NaN, or are no covariances")
 
 
 def add_training(parser: ArgumentParser) -> None:
     """Add what fit and compare ask of the labels, and how DATA become matrices, which a model keeps."""
-    parser.add_argument("--regression", action="store_true", help="the labels are regression targets")
-    weight = "classes count alike, whatever their sizes, in methods that can weigh them"
-    parser.add_argument("--class-weight", choices=("balanced",), help=weight)
+    add = parser.add_argument
+    add("--regression", action="store_true", help="the labels are regression targets")
+    add("--class-weight", choices=("balanced",), help="classes count alike, whatever their sizes")
     groups = f"sessions or subjects, {GROUPS}: folds keep them whole (default: the array groups, if any)"
-    parser.add_argument("--groups", type=word, metavar="G", help=groups)
+    add("--groups", type=word, metavar="G", help=groups)
     amount = "mix each matrix with a multiple of the identity, of this weight, so that none is singular"
-    parser.add_argument("--shrink", type=shrink, metavar="oas|lwf|VALUE", help=amount)
-    add_skip(parser)
-    some = parser.add_argument_group("signals")
-    names = "annotations that are trials, as T1,T2 or T1=left,T2=right; recordings need it"
-    some.add_argument("--events", metavar="E", help=names)
-    band = "pass band of recordings in Hz (default: as they are); again for several matrices a trial"
+    add("--shrink", type=shrink, metavar="oas|lwf|VALUE", help=amount)
+    add = parser.add_argument_group("signals").add_argument
+    events = "annotations that are trials, as T1,T2 or T1=left,T2=right; recordings need it"
+    add("--events", metavar="E", help=events)
     pairs: dict[str, Any] = {"type": float, "nargs": 2, "action": "append"}
-    some.add_argument("--band", metavar=("LOW", "HIGH"), help=band, **pairs)
+    band = "pass band of recordings in Hz (default: as they are); again for several matrices a trial"
+    add("--band", metavar=("LOW", "HIGH"), help=band, **pairs)
     window = "seconds after the annotation, which recordings need; again for several matrices a trial"
-    some.add_argument("--window", metavar=("START", "END"), help=window, **pairs)
-    some.add_argument("--estimator", choices=ESTIMATORS, help="of the covariances (default: oas)")
-
-
-def add_skip(parser: ArgumentParser) -> None:
-    """Add what is done about matrices that cannot be used at all."""
-    bad = "go on without matrices that hold NaN, or are no covariances"
-    parser.add_argument("--skip-bad", action="store_true", help=bad)
+    add("--window", metavar=("START", "END"), help=window, **pairs)
+    add("--estimator", choices=ESTIMATORS, help="of the covariances (default: oas)")
 
 
 def whole(least: int, word: str | None = None) -> Callable[[str], int | str]:

@@ -12,10 +12,10 @@ from sklearn.metrics import mean_absolute_error, r2_score
 
 from spdmetric.cli.fit import count_values
 from spdmetric.cli.inputs import Input, describe_input, read_input
-from spdmetric.cli.terminal import printable, show_progress, tell
+from spdmetric.cli.terminal import show_progress, tell
 from spdmetric.comparison.folds import steps_of
 from spdmetric.io.atomic import write_atomically
-from spdmetric.io.files import describe_error
+from spdmetric.io.files import describe_error, list_some
 from spdmetric.io.models import input_of, read_content
 from spdmetric.io.tables import as_csv
 
@@ -31,12 +31,11 @@ def run(arguments: Namespace) -> None:
     model = content["model"]
     numbers = is_regressor(model)
     if not hasattr(model, "predict"):
-        todo = "use 'spdmetric fit', or save a LogEuclideanClassifier"
-        raise ValueError(f"{arguments.model} holds a metric without a classifier: {todo}.")
+        raise ValueError(f"{arguments.model} holds a metric without a classifier: use 'spdmetric fit'.")
     if arguments.proba and not hasattr(model, "predict_proba"):
         raise ValueError(f"{arguments.model} holds a model without probabilities: leave out --proba.")
     with show_progress("labeling") as count:
-        data = read_input(arguments.data, arguments.labels, arguments, [], content["recipe"])
+        data = read_input(arguments.data, arguments.labels, arguments, content)
         count()
         try:
             predicted, proba, lines = _answer(model, data, arguments)
@@ -67,48 +66,46 @@ def _answer(
         form = "{0} channels" if data.recipe else "matrices {0} x {0}"
         got, trained = form.format(d), form.format(known)
         raise ValueError(f"{arguments.data} has {got}; the model was trained on {trained}.")
-    columns, lines = _domain_columns(model, data, arguments)
+    domains, lines = _find_domains(model, data, arguments)
+    columns = {} if domains is None else {"sample_domain": domains}
     proba = model.predict_proba(data.X, **columns) if arguments.proba else None
     return model.predict(data.X, **columns), proba, lines
 
 
-def _domain_columns(
+def _find_domains(
     model: BaseEstimator, data: Input, arguments: Namespace
-) -> tuple[dict[str, np.ndarray], list[str]]:
+) -> tuple[np.ndarray | None, list[str]]:
     """Domains for a model that was learned on some, and a line about those that are new."""
-    metric = getattr(steps_of(model)[-1], "metric_", None)
-    known = getattr(metric, "domains_", None)
-    if known is None:
-        if data.domains is not None:
-            raise ValueError(f"{arguments.model} was learned without domains: leave out --domains.")
-        return {}, []
     domains = data.domains
+    known = getattr(getattr(steps_of(model)[-1], "metric_", None), "domains_", None)
+    if known is None:
+        if domains is not None:
+            raise ValueError(f"{arguments.model} was learned without domains: leave out --domains.")
+        return None, []
     if domains is None:
-        name = NEW if known.dtype.kind in "U" else int(known.max()) + 1
-        domains = np.full(len(data.X), name)
+        domains = np.full(len(data.X), NEW if known.dtype.kind == "U" else int(known.max()) + 1)
     elif known.dtype.kind == "U":
         domains = domains.astype(str)
-    unseen = ~np.isin(domains, known)
-    which = count_values(domains[unseen]) if data.domains is not None else f"all {len(domains)} matrices"
+    unseen = domains[~np.isin(domains, known)]
+    which = f"all {len(domains)} matrices" if data.domains is None else count_values(unseen)
     line = f"new domain, recentered by its own mean (transductive: labels depend on each other): {which}"
-    return {"sample_domain": domains}, [line] if unseen.any() else []
+    return domains, [line] if len(unseen) else []
 
 
 def table_of(
     data: Input, predicted: np.ndarray, proba: np.ndarray | None, classes: np.ndarray | None, name: str
 ) -> str:
     """The table that is written; what was left out has empty cells."""
-    columns, head = [predicted.tolist()], [*data.rows, name]
+    columns = {name: predicted.tolist()}
     if data.matrices.y is not None:
-        columns.append(data.matrices.y.tolist())
-        head.append("true")
+        columns["true"] = data.matrices.y.tolist()
     if proba is not None and classes is not None:
-        columns += [[f"{value:.6g}" for value in column] for column in proba.T.tolist()]
-        head += [f"p({label})" for label in classes.tolist()]
-    rows = dict(zip(data.kept.tolist(), zip(*columns, strict=True), strict=True))
-    empty = ("",) * len(columns)
-    places = enumerate(zip(*data.rows.values(), strict=True))
-    return as_csv([head, *((*place, *rows.get(k, empty)) for k, place in places)])
+        names = [f"p({label})" for label in classes.tolist()]
+        columns |= zip(names, ([f"{p:.6g}" for p in column] for column in proba.T.tolist()), strict=True)
+    cells = dict(zip(data.kept.tolist(), zip(*columns.values(), strict=True), strict=True))
+    rows = enumerate(zip(*data.rows.values(), strict=True))
+    body = [(*place, *cells.get(k, [""] * len(columns))) for k, place in rows]
+    return as_csv([[*data.rows, *columns], *body])
 
 
 def r_squared(predicted: np.ndarray, true: np.ndarray) -> str:
@@ -124,7 +121,7 @@ def accuracy(classes: np.ndarray, predicted: np.ndarray, true: np.ndarray) -> st
     if any(labels.dtype.kind not in "biuf" for labels in (predicted, true)):
         classes, predicted, true = (labels.astype(str) for labels in (classes, predicted, true))
     if not set(true.tolist()) & set(classes.tolist()):
-        known = ", ".join(map(printable, classes[:8].tolist()))
+        known = list_some(classes.tolist())
         return f"accuracy: none of the labels of the data is one of the model's ({known})"
     right = int((predicted == true).sum())
     text = f"accuracy: {100 * right / len(true):.2f} % ({right} of {len(true)})"

@@ -13,7 +13,7 @@ from spdmetric.cli.fit import describe_choice
 from spdmetric.cli.terminal import printable, tell
 from spdmetric.comparison.folds import steps_of
 from spdmetric.comparison.methods import expression
-from spdmetric.io.files import explain_unreadable
+from spdmetric.io.files import explain_unreadable, list_some
 from spdmetric.io.models import input_of, read_content
 
 
@@ -36,8 +36,9 @@ def _describe(path: Path, content: dict[str, Any]) -> list[str]:
         ("takes", form if size is None else each.format(size)),
     ]
     if recipe is not None:
-        known = {name: value for name, value in asdict(recipe).items() if value is not None}
-        lines += [(f"signals, {name}", _listed(value)) for name, value in known.items()]
+        for name, value in asdict(recipe).items():
+            if value is not None:
+                lines.append((f"signals, {name}", value if isinstance(value, str) else list_some(value)))
     for step in steps_of(model):
         lines += [("step", expression(step)), *_fitted(step)]
     return [f"{name + ':':18} {printable(value)}" for name, value in lines]
@@ -50,17 +51,11 @@ def _fitted(step: BaseEstimator) -> list[tuple[str, str]]:
         found.append(("  common range", "{1} of {0} dimensions".format(*step.basis_.shape)))
     metric = getattr(step, "metric_", step)
     if getattr(step, "classes_", None) is not None:
-        found.append(("  classes", _listed(step.classes_.tolist())))
+        found.append(("  classes", list_some(step.classes_.tolist())))
     if hasattr(metric, "best_params_"):
         found.append(("  choice", describe_choice(metric).removeprefix("chosen: ")))
     if hasattr(metric, "alignment_"):
         found.append(("  alignment", f"{metric.alignment_:.4f}, {metric.radius_:.3g} from the mean"))
     if getattr(metric, "domains_", None) is not None:
-        found.append(("  domains", _listed(metric.domains_.tolist())))
+        found.append(("  domains", list_some(metric.domains_.tolist())))
     return found
-
-
-def _listed(value: object) -> str:
-    if not isinstance(value, list | tuple):
-        return str(value)
-    return ", ".join(map(str, value if len(value) <= 12 else [*value[:11], f"... ({len(value)})"]))

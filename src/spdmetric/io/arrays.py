@@ -10,7 +10,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache, partial
+from functools import partial
 from io import BytesIO
 from math import prod
 from pathlib import Path
@@ -48,8 +48,7 @@ def open_arrays(path: Path) -> Iterator[Arrays]:
         raise FileError("it holds signals, not matrices: spdmetric.io.signals.read_signals reads them.")
     if suffix not in _ARRAY_SUFFIXES:
         what = "it is a model" if suffix == ".skops" else f"unknown suffix {path.suffix!r}"
-        expected = f"a file with the arrays X and y, one of {list_some(_ARRAY_SUFFIXES)}"
-        raise FileError(f"{what}; expected {expected}.")
+        raise FileError(f"{what}; expected a file with the arrays X and y, {list_some(_ARRAY_SUFFIXES)}.")
     if suffix == ".npy":
         yield ["X"], lambda _: npy_header(path), lambda _: np.load(path)
     elif suffix == ".npz":
@@ -59,23 +58,11 @@ def open_arrays(path: Path) -> Iterator[Arrays]:
         with require_extra("Reading MATLAB 7.3 files needs h5py", "hdf5"):
             import h5py
         with h5py.File(path, "r") as file:
-            # A link is listed, and refused when it is asked for; a group is no variable.
-            kinds = {name: file.get(name, getclass=True, getlink=True) for name in file}
-            names = [
-                name
-                for name, kind in kinds.items()
-                if kind is not h5py.HardLink or file.get(name, getclass=True) is h5py.Dataset
-            ]
+            names = [name for name in file if not name.startswith("#")]  # those are MATLAB's own
             yield names, partial(_hdf5_header, file), partial(_read_hdf5, file)
     else:
-        stat = path.stat()
-        variables = _variables(path, stat.st_size, stat.st_mtime_ns)
+        variables = _variables(path)
         yield list(variables), variables.__getitem__, partial(_read_mat, path)
-
-
-def is_mat(path: Path) -> bool:
-    """Whether a file is MATLAB's, by its name."""
-    return path.suffix.lower() == ".mat"
 
 
 def npy_header(path: Path) -> Header:
@@ -87,18 +74,16 @@ def npy_header(path: Path) -> Header:
 @contextmanager
 def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
     """Open a zip archive whose members have different names and zip's own compression, or none."""
-    if not zipfile.is_zipfile(path):
-        with path.open("rb") as file:
-            _refuse_pickles(file.read(1) == _PICKLE)
-        raise FileError("it is not a zip archive, but corrupt, truncated or of another format.")
+    with path.open("rb") as file:
+        _refuse_pickles(file.read(1) == _PICKLE)
     with zipfile.ZipFile(path) as archive:
         known = set[str]()
         for info in archive.infolist():
+            name = info.filename.removesuffix(".npy")
             if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                method = f"is compressed by method {info.compress_type}"
-                raise FileError(f"{info.filename} {method}; expected zip's own.")
+                raise FileError(f"{name} is compressed by method {info.compress_type}; expected zip's own.")
             archive.open(info).close()  # tells a name that was damaged in the table of contents
-            if (name := info.filename.removesuffix(".npy")) in known:
+            if name in known:
                 raise FileError(f"it has two arrays with the name {name}; expected one.")
             known.add(name)
         yield archive
@@ -122,23 +107,20 @@ def _header(name: str, file: IO[bytes], size: int) -> Header:
     _refuse_pickles(dtype.hasobject)
     declared = start.tell() + prod(shape) * dtype.itemsize
     if min(shape, default=1) < 0 or dtype.itemsize == 0 or declared != size:
-        what = f"{name} declares {declared} bytes, by shape {shape} and dtype {dtype}"
-        raise FileError(f"{what}, but has {size}: it is damaged or truncated.")
+        raise FileError(f"{name} declares {declared} bytes, but has {size}: it is damaged or truncated.")
     return Header(shape, dtype)
 
 
 def _refuse_pickles(pickled: bool) -> None:
     if pickled:
-        why = "it holds pickled Python objects, which are refused because reading them can run code"
-        raise FileError(f"{why}; save numbers or strings instead, for instance y.astype(str).")
+        raise FileError("it holds pickled Python objects, which are refused: save numbers, or y.astype(str).")
 
 
 # ---------------------------------------------------------------------------
 # MATLAB, versions 4 to 7 by SciPy, version 7.3, which is HDF5, by h5py
 
 
-@lru_cache(maxsize=4)  # SciPy inflates a whole file to list what is in it
-def _variables(path: Path, size: int, time: int) -> dict[str, Header]:
+def _variables(path: Path) -> dict[str, Header]:
     """Variables by name; rows of text are words, and what is neither number nor text has the dtype object."""
     from scipy.io import whosmat
 
@@ -222,8 +204,8 @@ def _check_dataset(name: str, file: h5py.File, key: str | h5py.Reference) -> h5p
 
 
 def _read_hdf5(file: h5py.File, name: str) -> np.ndarray:
-    """One variable, its axes in MATLAB's order."""
-    dataset = _check_dataset(name, file, name)
+    """One variable, after its header, its axes in MATLAB's order."""
+    dataset = file[name]
     value = dataset[()].T
     if not dataset.dtype.hasobject:
         return _strip([_text(row) for row in value]) if _is_text(dataset) and value.ndim == 2 else value

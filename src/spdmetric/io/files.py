@@ -31,10 +31,6 @@ class Header(NamedTuple):
 class FileError(ValueError):
     """What is wrong with a file, in a sentence; `explain_unreadable` puts the name of the file before it."""
 
-    def __init__(self, sentence: str, *, named: bool = False):
-        super().__init__(sentence)
-        self.named = named
-
 
 @contextmanager
 def explain_unreadable(path: str | PathLike[str]) -> Iterator[None]:
@@ -44,21 +40,17 @@ def explain_unreadable(path: str | PathLike[str]) -> Iterator[None]:
         raise FileNotFoundError(f"There is no file {path}: {there}.")
     try:
         yield
-    except ImportError:
+    except (ImportError, FileNotFoundError):  # this one of a companion, a .csv file of labels for instance
         raise
-    except (FileNotFoundError, PermissionError) as error:
-        if error.strerror is None:  # a sentence already, of a companion such as a .csv file of labels
-            raise
-        raise type(error)(f"{path} cannot be read: {error.strerror}.") from error
+    except PermissionError as error:
+        raise PermissionError(f"{path} cannot be read: {error.strerror or error}.") from error
     except MemoryError as error:
         raise MemoryError(f"{path} needs more memory than there is.") from error
     except FileError as error:
-        if error.named:  # it is of a companion
-            raise
-        raise FileError(f"{path}: {error}", named=True) from error
+        raise FileError(f"{path}: {error}") from error
     except Exception as error:
         why = f"it is corrupt, truncated or of another format ({describe_error(error)})"
-        raise FileError(f"{path} cannot be read: {why}.", named=True) from error
+        raise FileError(f"{path} cannot be read: {why}.") from error
 
 
 def size_limit(stored: int) -> int:

@@ -17,16 +17,9 @@ from pathlib import Path
 import numpy as np
 
 from spdmetric.caller import spell
-from spdmetric.io.arrays import is_mat, npy_header, open_arrays
+from spdmetric.io import tables
+from spdmetric.io.arrays import npy_header, open_arrays
 from spdmetric.io.files import FileError, Header, check_size, explain_unreadable, list_some, shorten
-from spdmetric.io.tables import (
-    GROUP_HEADS,
-    LABEL_HEADS,
-    as_column,
-    read_column,
-    read_csv_matrix,
-    read_named_column,
-)
 
 _MATRIX_SUFFIXES = (".npy", ".csv")  # of the files of a folder
 
@@ -47,7 +40,7 @@ class Matrices:
     def labels(self) -> np.ndarray:
         """``y``, or a sentence that says that it is missing."""
         if self.y is None:
-            raise ValueError(f"{self.name} has no labels: store them as y or labels, or in a .csv file.")
+            raise ValueError(f"{self.name} has no labels: store them as y, or give {spell('labels')}.")
         return self.y
 
 
@@ -89,44 +82,47 @@ def read_matrices(
     if path.is_dir():
         return _read_folder(path, matrices or subject, labels, groups)
     with explain_unreadable(path):
-        stored, y, g, key = read_labeled(path, matrices, subject, labels, groups, _count_matrices)
-    X = _as_stack(stored) if is_mat(path) else stored
-    how = f"is stored as {stored.shape}, matrix after matrix along its last axis as MATLAB does"
-    moved = X.shape != stored.shape or X.strides != stored.strides
-    notes = (f"{key} {how}; it was read as {X.shape}.",) if moved else ()
-    return Matrices(np.ascontiguousarray(X), y, g, path.stem, notes)
+        return read_labeled(path, labels, groups, matrices, subject, _check_matrices)
 
 
 Source = str | PathLike[str] | None  # of labels or groups: a .csv file, or the name of an array
-Count = Callable[[Path, str, Header, int], int]  # how many matrices or trials an array with a name holds
-Labeled = tuple[np.ndarray, np.ndarray | None, np.ndarray | None, str]  # array, labels, groups, its name
+# Whether samples lie along the last axis, of an array with a name, for so many labels, in a .mat file or not.
+Check = Callable[[str, Header, int, bool], bool]
 
 
 def read_labeled(
-    path: Path, matrices: str | None, subject: int | None, labels: Source, groups: Source, count: Count
-) -> Labeled:
+    path: Path, labels: Source, groups: Source, matrices: str | None, subject: int | None, check: Check
+) -> Matrices:
     """Compare the sizes of all arrays with the file, then read them, the one of the matrices last."""
-    stored = path.stat().st_size
+    stored, matlab = path.stat().st_size, path.suffix.lower() == ".mat"
     with open_arrays(path) as (names, read_header, read_array):
-        key, *usual = find_names(names, matrices, subject)
-        y_name, g_name = (
-            str(name if given is None else given) for given, name in zip((labels, groups), usual, strict=True)
-        )
+        key, y_name, g_name = find_names(names, matrices, subject)
+        y_name, g_name = str(labels or y_name), str(groups or g_name)
         headers = {name: read_header(name) for name in (key, y_name, g_name) if name in names}
         check_size(list_some(headers), sum(header.nbytes for header in headers.values()), stored)
-        n = count(path, key, headers[key], prod(headers[y_name].shape) if y_name in headers else 0)
+        n_labels = prod(headers[y_name].shape) if y_name in headers else 0
+        shape = headers[key].shape
+        if matlab and len(shape) == 2 and n_labels == 1:  # MATLAB drops a last axis of one
+            shape = (*shape, 1)
+        last = check(key, Header(shape, headers[key].dtype), n_labels, matlab)
+        n = shape[-1 if last else 0]
 
         def read(name: str, given: Source, heads: tuple[str, ...]) -> np.ndarray | None:
-            if Path(name).suffix.lower() == ".csv":
-                return read_column(name, n, heads)
+            if tables.is_table(name):
+                return tables.read_column(name, n, heads)
             if name in headers:
-                return as_column(name, read_array(name), n, stored)
+                return tables.as_column(name, read_array(name), n, stored)
             if given is None:
                 return None
             raise FileError(f"no array {shorten(name)}: give one of {list_some(names)}, or a .csv file.")
 
-        y, g = read(y_name, labels, LABEL_HEADS), read(g_name, groups, GROUP_HEADS)
-        return read_array(key), y, g, key
+        y, g = read(y_name, labels, tables.LABEL_HEADS), read(g_name, groups, tables.GROUP_HEADS)
+        X, notes = read_array(key).reshape(shape), list[str]()
+    # With as many matrices as channels, only their symmetry tells the axes apart.
+    if last and not (len(set(shape)) == 1 and all(np.allclose(A, A.T) for A in X)):
+        X = X.transpose(2, 0, 1)
+        notes.append(f"{key} is stored as {shape}, as MATLAB does, and was read as {X.shape}.")
+    return Matrices(np.ascontiguousarray(X), y, g, path.stem, tuple(notes))
 
 
 def find_names(names: list[str], matrices: str | None, subject: int | None) -> tuple[str, str, str]:
@@ -141,31 +137,30 @@ def find_names(names: list[str], matrices: str | None, subject: int | None) -> t
             return X, y, groups
         hint = f"subjects {list_some(subjects)}" if subjects else f"one subject: leave out {spell('subject')}"
         raise FileError(f"expected the arrays {X} and {y} of subject {subject}; it holds {hint}.")
-    given = [name for name in ("X", "covs", matrices) if name in names and matrices in (None, name)]
-    pairs = [(name, labels) for name in given for labels in ("y", "labels", "y")[name == "covs" :][:2]]
-    if pairs:
-        return (*min(pairs, key=lambda pair: pair[1] not in names), "groups")
+    pairs = [("X", "y"), ("X", "labels"), ("covs", "labels"), ("covs", "y")]
+    if matrices is not None:
+        pairs = [(matrices, "y"), (matrices, "labels")]
+    if there := [pair for pair in pairs if pair[0] in names]:
+        return (*min(there, key=lambda pair: pair[1] not in names), "groups")
     if subjects:
         raise FileError(f"it holds several subjects: pass {spell('subject')}, one of {list_some(subjects)}.")
     todo = f"for others pass {spell('matrices')} and {spell('labels')} with their names"
     raise FileError(f"expected the arrays X and y, or covs and labels; found {list_some(names)}: {todo}.")
 
 
-def _count_matrices(path: Path, name: str, header: Header, n_labels: int) -> int:
-    """How many matrices an array holds, or why it holds none."""
+def _check_matrices(name: str, header: Header, n_labels: int, matlab: bool) -> bool:
+    """Whether matrices lie along the last axis of an array, or why there are none in it."""
     shape = header.shape
     if header.dtype.kind not in "fiubc" or 0 in shape:
         raise FileError(f"{name} has dtype {header.dtype} and shape {shape}; expected matrices of numbers.")
     last = len(shape) == 3 and shape[0] == shape[1]
-    if is_mat(path) and (last or (len(shape) == 2 and shape[0] == shape[1] and n_labels == 1)):
-        return shape[2] if last else 1
-    if len(shape) not in (3, 4) or shape[-1] != shape[-2]:
+    if len(shape) not in (3, 4) or (shape[-1] != shape[-2] and not (last and matlab)):
         hint = " It looks like (d, d, n): save its transpose(2, 0, 1)." if last else ""
         if not last and looks_like_signals(shape):
             hint = " These look like signals, (n, channels, times): estimate a covariance matrix of each."
         expected = "(n, d, d), a stack of square matrices, or several a sample, (n, views, d, d)"
         raise FileError(f"{name} has shape {shape}; expected {expected}.{hint}")
-    return shape[0]
+    return last and matlab
 
 
 def looks_like_signals(shape: tuple[int, ...]) -> bool:
@@ -173,44 +168,28 @@ def looks_like_signals(shape: tuple[int, ...]) -> bool:
     return len(shape) == 3 and 0 not in shape and shape[1] != shape[2]
 
 
-def _as_stack(X: np.ndarray) -> np.ndarray:
-    """Matrices of MATLAB as (n, d, d): it holds them as (d, d, n), or as (d, d) where there is one."""
-    if X.ndim == 2:
-        return X[None]
-    if X.ndim == 4:
-        return X
-    # With as many matrices as channels, only their symmetry tells the axes apart.
-    cube = X.shape[0] == X.shape[1] == X.shape[2]
-    if X.shape[0] != X.shape[1] or (cube and all(np.allclose(A, A.T) for A in X)):
-        return X
-    return X.transpose(2, 0, 1)
-
-
 def _read_folder(folder: Path, array: str | int | None, labels: Source, groups: Source) -> Matrices:
     """One matrix of each file; all sizes are compared before a matrix of a ``.npy`` file is read."""
-    tables = [Path(table) for table in (labels, groups) if table is not None]
-    if array is not None or any(table.suffix.lower() != ".csv" for table in tables):
-        arrays = f"{spell('matrices')} or {spell('subject')}"
-        expected = f"no {arrays}, and labels or groups from a .csv file that names the files"
+    given = [Path(source) for source in (labels, groups) if source is not None]
+    if array is not None or not all(map(tables.is_table, given)):
+        expected = f"no {spell('matrices')} or {spell('subject')}, and a .csv file that names the files"
         raise FileError(f"{folder} is a folder: expected {expected}.")
-    left_out = {table.resolve() for table in tables}
-    paths = find_files(folder, _MATRIX_SUFFIXES, left_out)
+    paths = find_files(folder, _MATRIX_SUFFIXES, {table.resolve() for table in given})
     found, channels = zip(*map(_header_or_matrix, paths), strict=True)
     for path, one, rows in zip(paths, found, channels, strict=True):
         if one.shape != found[0].shape:
-            other = f"{paths[0].name} has {found[0].shape}: all matrices of a folder must have one size"
-            raise FileError(f"{path} has shape {one.shape}, but {other}.")
+            first = f"{paths[0].name} has {found[0].shape}"
+            raise FileError(f"{path} has shape {one.shape}, but {first}: expected the same.")
         if rows != channels[0]:
             raise FileError(f"{path} and {paths[0].name} have different names of rows; expected the same.")
     X = np.empty((len(paths), *found[0].shape), np.result_type(*{one.dtype for one in found}))
     for k, (path, one) in enumerate(zip(paths, found, strict=True)):
         with explain_unreadable(path):
             X[k] = np.load(path) if isinstance(one, Header) else one
-    parts = [path.relative_to(folder).parts for path in paths]
-    names = tuple("/".join(part) for part in parts)
-    y = np.array([part[0] for part in parts]) if len(parts[0]) == 2 else None
-    y = y if labels is None else read_named_column(labels, names, LABEL_HEADS)
-    g = None if groups is None else read_named_column(groups, names, GROUP_HEADS)
+    names = tuple(path.relative_to(folder).as_posix() for path in paths)
+    y = np.array([name.partition("/")[0] for name in names]) if "/" in names[0] else None
+    y = y if labels is None else tables.read_named_column(labels, names, tables.LABEL_HEADS)
+    g = None if groups is None else tables.read_named_column(groups, names, tables.GROUP_HEADS)
     others = [path.name for path in _visible(folder) if path.suffix.lower() not in ("", *_MATRIX_SUFFIXES)]
     note = f"{len(others)} files without a matrix were passed over: {list_some(others)}."
     name = folder.name or folder.resolve().name
@@ -223,9 +202,7 @@ def find_files(folder: Path, suffixes: Collection[str], left_out: Collection[Pat
     found = sorted((path for path in there if path.resolve() not in left_out), key=_natural)
     if not found:
         has = list_some(path.name for path in _visible(folder))
-        raise FileError(
-            f"{folder} is a folder without a file that ends in {list_some(suffixes)}: it has {has}."
-        )
+        raise FileError(f"{folder} has no file that ends in {list_some(suffixes)}: it has {has}.")
     depths = {len(path.relative_to(folder).parts): path for path in found}
     if len(depths) > 1 or max(depths) > 2:
         shown = " and ".join(shorten(path.relative_to(folder)) for _, path in sorted(depths.items()))
@@ -259,8 +236,8 @@ def _walk(folder: Path, depth: int = 1) -> Iterator[Path]:
 def _header_or_matrix(path: Path) -> tuple[Header | np.ndarray, tuple[str, ...] | None]:
     """Shape and dtype of the one matrix of a ``.npy`` file; that of a ``.csv`` file itself, and its names."""
     with explain_unreadable(path):
-        if path.suffix.lower() == ".csv":
-            return read_csv_matrix(path)
+        if tables.is_table(path):
+            return tables.read_csv_matrix(path)
         found = npy_header(path)
         if found.dtype.kind not in "fiubc" or len(found.shape) != 2 or len({*found.shape, 0}) != 2:
             got = f"it has dtype {found.dtype} and shape {found.shape}"

@@ -14,6 +14,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -21,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from spdmetric.io.arrays import member_header, open_archive
 from spdmetric.io.atomic import write_atomically
 from spdmetric.io.files import FileError, check_size, describe_error, explain_unreadable, list_some, shorten
-from spdmetric.io.signals import Recipe
+from spdmetric.io.signals import Recipe, event_labels
 
 FORMAT, VERSION = "spdmetric model", 1  # raised whenever a file of the former version would be read wrongly
 
@@ -150,24 +151,19 @@ def read_content(path: str | PathLike[str]) -> dict[str, Any]:
             raise FileError(f"it is a skops file but not a {FORMAT} of spdmetric.save or 'spdmetric fit'.")
         if content.get("version") != VERSION:
             got, wrote = shorten(content.get("version")), shorten(content.get("versions"))
-            todo = f"this spdmetric reads version {VERSION}: use the one that wrote it, {wrote}"
-            raise FileError(f"it is of version {got}; {todo}.")
+            raise FileError(f"it is of version {got}, not {VERSION}: load it with what wrote it, {wrote}.")
         _check_model(content["model"])
-        _check_recipe(content["recipe"])
+        if content["recipe"] is not None:
+            _check_recipe(content["recipe"])
         return content
 
 
-def _check_recipe(recipe: object) -> None:
-    """Refuse a recipe that `read_signals` would stumble over."""
-    if not isinstance(recipe, Recipe | None):
-        raise FileError(f"its recipe is a {type(recipe).__name__}.")
-    pair = (float, float)
-    for name, value in vars(recipe or Recipe("array")).items():
-        some = value if isinstance(value, tuple) and name not in ("kind", "events") else (value,)
-        kinds = {"band": pair, "window": pair, "channels": (str,) * len(some)}.get(name, (str,))
-        right = len(some) == len(kinds) and all(map(isinstance, some, kinds))
-        if not right and (value is not None or name == "kind"):
-            raise FileError(f"its recipe has {shorten(value)!r} for {name}.")
+def _check_recipe(recipe: Recipe) -> None:
+    """Raise on a recipe that `read_signals` would stumble over."""
+    "".join([recipe.kind, *(recipe.channels or ())])  # words
+    np.array([recipe.band or (0, 1), recipe.window or (0, 1)], dtype=np.float64)  # pairs of numbers
+    if recipe.events is not None:
+        event_labels(recipe.events)
 
 
 def input_of(model: BaseEstimator) -> tuple[str, int | None]:
@@ -223,14 +219,9 @@ def _read_checked(path: Path) -> bytes:
         for info in archive.infolist():
             if info.filename.endswith(".npy"):
                 member_header(archive, info.filename)
-        loaded = 0
-
-        def count(node: dict[str, Any]) -> None:  # an array can be named any number of times
-            nonlocal loaded
-            loaded += sizes.get(str(node.get("file")), 0)
-
-        json.loads(archive.read("schema.json"), object_hook=count)
-    check_size("the model", loaded, stored)
+        loaded: list[str] = []  # an array can be named any number of times
+        json.loads(archive.read("schema.json"), object_hook=lambda node: loaded.append(str(node.get("file"))))
+    check_size("the model", sum(sizes.get(name, 0) for name in loaded), stored)
     return path.read_bytes()
 
 

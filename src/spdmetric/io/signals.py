@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from os import PathLike
-from os.path import abspath
+from os.path import relpath
 from pathlib import Path
 from sys import maxsize
 from typing import TYPE_CHECKING, Any
@@ -21,10 +21,10 @@ from numpy.typing import ArrayLike
 
 from spdmetric.caller import spell
 from spdmetric.extras import require_extra
-from spdmetric.io.arrays import SIGNAL_SUFFIXES, check_inflated, is_hdf5, is_mat, open_arrays
+from spdmetric.io.arrays import SIGNAL_SUFFIXES, check_inflated, is_hdf5, open_arrays
 from spdmetric.io.files import FileError, Header, check_size, explain_unreadable, list_some
 from spdmetric.io.matrices import Matrices, Source, find_files, find_names, looks_like_signals, read_labeled
-from spdmetric.io.tables import GROUP_HEADS, LABEL_HEADS, as_column, read_column
+from spdmetric.io.tables import GROUP_HEADS, LABEL_HEADS, as_column, is_table, read_column
 
 if TYPE_CHECKING:
     from mne import BaseEpochs, Info
@@ -34,10 +34,8 @@ Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 Pair = tuple[float, float]
 _NOT_BRAIN = ("EOG", "ECG", "EMG")  # how channels are called that some files list among the EEG
 _NOT_TO_TELL = (
-    r"Limited \d+ annotation",  # the trial that a recording stops in
-    "Channel names are not unique",  # most channels of the competition's files are called "EEG"
-    "This filename .* does not conform to MNE naming",
-    "No coordinate information found|.*channel positions|Not setting position",
+    r"Limited \d+ annotation|Channel names are not unique|This filename .* does not conform to MNE naming|"
+    "No coordinate information found|.*channel positions|Not setting position"
 )
 
 
@@ -66,8 +64,12 @@ class Signals:
     places: tuple[tuple[str, float], ...] | None = None  # file and second of the event, one for each trial
 
 
-Columns = dict[str, np.ndarray]  # what metadata of epochs say of each trial
-Part = tuple[Signals, set[str], Columns]  # trials of one file, and the names of all its events
+# What has no meaning for which signals: a filter belongs before the cut.
+_NOT_FOR = {
+    "array": ("events", "band", "window"),
+    "epochs": ("matrices", "subject", "band"),
+    "recording": ("matrices", "subject"),
+}
 
 
 def read_signals(
@@ -115,38 +117,38 @@ def read_signals(
     -------
     signals : Signals
     """
-    if recipe is not None:
-        events, band, window = recipe.events, recipe.band, recipe.window
-    if events is not None:
-        event_labels(events)  # or a sentence, before anything is read
     band, window = (pair and (float(pair[0]), float(pair[1])) for pair in (band, window))
+    wanted = recipe or Recipe("", events, band, window)
+    if wanted.events is not None:
+        event_labels(wanted.events)  # or a sentence, before anything is read
+    given = {"matrices": matrices, "subject": subject} | vars(wanted)
     if isinstance(source, str | PathLike) or hasattr(source, "get_data"):
         source = [source]
-    sources: list[Any] = [one if hasattr(one, "get_data") else _as_path(one) for one in source]
-    if len(sources) == 1 and isinstance(sources[0], Path) and sources[0].is_dir():
-        sources = find_files(sources[0], SIGNAL_SUFFIXES)
-    wanted = Recipe(recipe.kind if recipe else "", events, band, window, recipe.channels if recipe else None)
-    parts = list[Part]()
-    for one in sources:
-        with explain_unreadable(one) if isinstance(one, Path) else nullcontext():
-            array = isinstance(one, Path) and one.suffix.lower() not in SIGNAL_SUFFIXES
-            signals = None if array else _open(one) if isinstance(one, Path) else one
-            kind = "array" if array else "epochs" if hasattr(signals, "event_id") else "recording"
+    sources = list(map(_as_source, source))
+    if len(sources) == 1 and sources[0][1] is None and sources[0][0].is_dir():
+        sources = [(path, None) for path in find_files(sources[0][0], SIGNAL_SUFFIXES)]
+    parts, there = list[Signals](), set[str]()
+    for path, signals in sources:
+        with explain_unreadable(path) if signals is None else nullcontext():
+            if signals is None and path.suffix.lower() in SIGNAL_SUFFIXES:
+                signals = _open(path)
+            kind = "array" if signals is None else "epochs" if hasattr(signals, "event_id") else "recording"
             wanted = replace(wanted, kind=wanted.kind or kind)
             if kind != wanted.kind:
-                expected = f"{recipe.kind}, as the model was trained on" if recipe else "files of one type"
+                expected = f"{wanted.kind}, as the model was trained on" if recipe else "files of one type"
                 raise FileError(f"got {kind}; expected {expected}.")
-            if array:
-                return _read_arrays(sources, labels, groups, matrices, subject, wanted)
-            if matrices is not None or subject is not None:
-                option = spell("subject" if matrices is None else "matrices")
-                raise FileError(f"it is read without {option}, which is for arrays.")
-            parts.append(_read_trials(signals, _name(one), wanted))
-    paths = [_name(one) for one in sources]
-    found = _join(parts, paths, wanted, strict=recipe is None)
-    y = found.y if labels is None else _find_values(labels, "labels", LABEL_HEADS, parts, paths)
-    g = found.groups if groups is None else _find_values(groups, "groups", GROUP_HEADS, parts, paths)
-    return replace(found, y=y, groups=g)
+            if useless := ", ".join(spell(name) for name in _NOT_FOR[kind] if given[name] is not None):
+                raise FileError(f"leave out {useless}, without meaning for signals of type {kind}.")
+            if signals is None:
+                if len(sources) > 1:
+                    raise FileError("it holds an array; expected one file of those.")
+                found = read_labeled(path, labels, groups, matrices, subject, _check_trials)
+                X = np.asarray(found.X, dtype=np.float64)
+                return Signals(X, found.y, found.groups, found.name, Recipe(kind), found.notes)
+            part, described = _read_trials(signals, path, wanted, labels, groups)
+            parts.append(part)
+            there |= described
+    return _join(parts, [path for path, _ in sources], there, labels, groups, strict=recipe is None)
 
 
 def estimate_covariances(
@@ -182,20 +184,14 @@ def estimate_covariances(
     return Matrices(X, signals.y, signals.groups, signals.name, signals.notes, channels=channels)
 
 
-def _as_path(source: object) -> Path:
-    if not isinstance(source, str | PathLike):
-        expected = "the name of a file or a folder, several of them, or Raw or Epochs of MNE"
-        todo = "; arrays are signals already, see estimate_covariances" if hasattr(source, "shape") else ""
-        raise TypeError(f"Expected {expected}, got {type(source).__name__}{todo}.")
-    return Path(source)
-
-
-def _name(source: Any) -> Path:
-    """Where signals come from; those that MNE has in memory have a name too."""
-    if isinstance(source, Path):
-        return source
+def _as_source(source: Any) -> tuple[Path, Any]:
+    """Where signals come from, and what MNE has in memory, which has a name too."""
+    if isinstance(source, str | PathLike):
+        return Path(source), None
+    if not hasattr(source, "get_data"):
+        raise TypeError(f"Expected names of files, or Raw or Epochs of MNE, got {type(source).__name__}.")
     known = [*(getattr(source, "filenames", None) or ()), getattr(source, "filename", None)]
-    return Path(next(filter(None, known), type(source).__name__))
+    return Path(next(filter(None, known), type(source).__name__)), source
 
 
 def holds_signals(path: str | PathLike[str], matrices: str | None = None, subject: int | None = None) -> bool:
@@ -210,29 +206,13 @@ def holds_signals(path: str | PathLike[str], matrices: str | None = None, subjec
         return looks_like_signals(shape) and shape[0] != shape[1]
 
 
-def _read_arrays(
-    paths: list[Path], labels: Source, groups: Source, matrices: str | None, subject: int | None, how: Recipe
-) -> Signals:
-    """Trials of an array, of which MATLAB may have them along the last axis."""
-    path = paths[0]
-    options = [spell(name) for name in ("events", "band", "window") if getattr(how, name) is not None]
-    if len(paths) > 1 or options:
-        todo = f": leave out {', '.join(options)}." * bool(options)
-        raise FileError(f"expected one file, whose trials are cut already{todo}")
-    stored, y, g, key = read_labeled(path, matrices, subject, labels, groups, _count_trials)
-    last = y is not None and len(y) != len(stored)
-    X = np.ascontiguousarray(stored.transpose(2, 0, 1) if last else stored, dtype=np.float64)
-    note = f"{key} is stored as {stored.shape}, trial after trial along its last axis; read as {X.shape}."
-    return Signals(X, y, g, path.stem, Recipe("array"), (note,) if last else ())
-
-
-def _count_trials(path: Path, name: str, header: Header, n_labels: int) -> int:
-    """How many trials an array holds: of MATLAB's, as many labels as its last axis is long tell that."""
+def _check_trials(name: str, header: Header, n_labels: int, matlab: bool) -> bool:
+    """Whether trials lie along the last axis: of MATLAB's, as many labels as that is long tell it."""
     shape = header.shape
     if header.dtype.kind not in "fiub" or len(shape) != 3 or 0 in shape:
-        expected = "real numbers, (n, channels, times), a signal for each trial"
-        raise FileError(f"{name} has dtype {header.dtype} and shape {shape}; expected {expected}.")
-    return shape[2] if is_mat(path) and n_labels == shape[2] else shape[0]
+        got = f"dtype {header.dtype} and shape {shape}"
+        raise FileError(f"{name} has {got}; expected real numbers, (n, channels, times).")
+    return matlab and shape[0] != n_labels == shape[2]
 
 
 def event_labels(events: str) -> dict[str, str]:
@@ -255,8 +235,7 @@ def _open(path: Path) -> BaseRaw | BaseEpochs:
         suffix = path.suffix.lower()
         if suffix == ".fif":  # of what is damaged
             warnings.simplefilter("error", RuntimeWarning)
-        for message in _NOT_TO_TELL:
-            warnings.filterwarnings("ignore", message=message)
+        warnings.filterwarnings("ignore", message=_NOT_TO_TELL)
         if suffix == ".set" and _count_trials_of_set(path) > 1:
             return mne.read_epochs_eeglab(path, verbose="WARNING")
         if suffix == ".vhdr":
@@ -268,8 +247,7 @@ def _open(path: Path) -> BaseRaw | BaseEpochs:
                 raise
             return mne.read_epochs(path, proj=False, preload=True, verbose="WARNING")
         files = [Path(name) for name in raw.filenames if name is not None]
-        if any(Path(abspath(one)).parent != Path(abspath(path)).parent for one in files):
-            _check_names(list(map(str, files)))
+        _check_names([relpath(one, path.parent) for one in files])
         # Channels of a low rate are given that of the highest.
         stored = sum(one.stat().st_size for one in files)
         check_size("the signal", 8 * len(raw.ch_names) * raw.n_times, stored)
@@ -296,19 +274,20 @@ def _check_names(names: list[str]) -> None:
         raise FileError(f"it names the file {list_some(elsewhere)}; expected a file in its own folder.")
 
 
-def _read_trials(signals: Any, source: Path, wanted: Recipe) -> Part:
-    """Trials of a recording or of epochs: those of the events that are wanted."""
-    recording, notes, columns = wanted.kind == "recording", list[str](), Columns()
-    if recording:
-        marks, names = _find_marks(signals)
-    else:
-        marks, names = signals.events, {code: name for name, code in signals.event_id.items()}
+def _read_trials(
+    signals: Any, source: Path, wanted: Recipe, labels: Source, groups: Source
+) -> tuple[Signals, set[str]]:
+    """Trials of a recording or of epochs: those of the events that are wanted; and all events by name."""
+    notes, columns = list[str](), dict[str, np.ndarray]()
+    rate, recording = float(signals.info["sfreq"]), wanted.kind == "recording"
+    marks, codes = _find_marks(signals) if recording else (signals.events, signals.event_id)
+    names = {code: name for name, code in codes.items()}
     described = np.array([names.get(code, str(code)) for code in marks[:, 2].tolist()], dtype=str)
     there = set(described.tolist())
-    labels = event_labels(wanted.events) if wanted.events else {name: name for name in there}
-    kept = np.flatnonzero(np.isin(described, list(labels)))
+    classes = event_labels(wanted.events) if wanted.events else {name: name for name in there}
+    kept = np.flatnonzero(np.isin(described, list(classes)))
     channels, unit = _pick_channels(signals.info, wanted.channels)
-    onsets, rate = marks[:, 0], float(signals.info["sfreq"])
+    onsets = marks[:, 0]
     if recording:
         if wanted.events is None or wanted.window is None:
             events, window = spell("events", "T1,T2"), spell("window", (0.5, 2.5))
@@ -326,21 +305,26 @@ def _read_trials(signals: Any, source: Path, wanted: Recipe) -> Part:
         signal = signals.get_data(picks=list(channels)) * unit
         X = cut_epochs(signal, onsets[kept], rate, band=wanted.band, window=wanted.window)
     else:
-        if wanted.band is not None:
-            raise FileError(f"it holds epochs: leave out {spell('band')}, which belongs before the cut.")
         X = signals.get_data(picks=list(channels), verbose="ERROR")[kept] * unit
         if wanted.window is not None:
-            X = X[:, :, _find_moments(signals.times, wanted.window)].copy()
+            moments, before = window_samples(rate, wanted.window), round(signals.times[0] * rate)
+            start, end = moments[0] - before, moments[-1] - before + 1
+            if start < 0 or end > X.shape[2]:
+                between = f"its epochs go from {signals.times[0]:g} to {signals.times[-1]:g} seconds"
+                raise FileError(f"{spell('window', wanted.window)}: {between}.")
+            X = X[:, :, start:end].copy()
         if signals.metadata is not None:
             columns = {str(name): column.to_numpy()[kept] for name, column in signals.metadata.items()}
-    y = np.array([labels[event] for event in described[kept]], dtype=str)
+    y = np.array([classes[event] for event in described[kept]], dtype=str)
+    y = _find_values("labels", labels, y, columns, source.stem)
+    g = _find_values("groups", groups, np.full(len(X), source.stem), columns, source.stem)
     places = tuple((source.name, float(onset) / rate) for onset in onsets[kept])
     recipe = replace(wanted, channels=channels)
-    return Signals(X, y, None, source.stem, recipe, tuple(notes), rate, places), there, columns
+    return Signals(X, y, g, source.stem, recipe, tuple(notes), rate, places), there
 
 
-def _find_marks(raw: BaseRaw) -> tuple[np.ndarray, dict[int, str]]:
-    """Events as MNE has them, of annotations or else of a stimulus channel, and the names of their codes."""
+def _find_marks(raw: BaseRaw) -> tuple[np.ndarray, dict[str, int]]:
+    """Events as MNE has them, of annotations or else of a stimulus channel, and their codes by name."""
     import mne
 
     codes = {name: k for k, name in enumerate(dict.fromkeys(map(str, raw.annotations.description)))}
@@ -349,40 +333,26 @@ def _find_marks(raw: BaseRaw) -> tuple[np.ndarray, dict[int, str]]:
         marks = mne.events_from_annotations(raw, codes, regexp=None, verbose="ERROR")[0]
     elif len(mne.pick_types(raw.info, meg=False, stim=True)):
         marks = mne.find_events(raw, shortest_event=1, verbose="ERROR")
-    return marks, {code: name for name, code in codes.items()}
+    return marks, codes
 
 
 def _find_values(
-    given: str | PathLike[str], option: str, heads: tuple[str, ...], parts: list[Part], paths: list[Path]
+    option: str, given: Source, usual: np.ndarray, columns: dict[str, np.ndarray], file: str
 ) -> np.ndarray:
-    """A value for each trial: of a table, of metadata, or one for all, which the name of the file tells."""
-    if Path(given).suffix.lower() == ".csv":
-        return read_column(given, sum(len(part.X) for part, _, _ in parts), heads)
-    name, found = str(given), list[np.ndarray]()
+    """A value for each trial: of metadata, or one for all that the name of the file tells, or the usual."""
+    if given is None or is_table(given):  # tables are of all files
+        return usual
+    name, n = str(given), len(usual)
     word, letter = re.escape(name), re.escape(name[:1].upper())
     # As BIDS has it, "sub-01_run-2", or "run2", or "S001R04".
     pattern = rf"(?:^|[_-])(?i:{word}|{word[:3]})[_-]?([^_-]+)|{letter}([0-9]+)"
-    for (part, _, columns), path in zip(parts, paths, strict=True):
-        with explain_unreadable(path) if path.is_file() else nullcontext():
-            if name in columns:
-                found.append(as_column(name, columns[name], len(part.X), maxsize))
-            elif told := re.search(pattern, part.name) if name else None:
-                found.append(np.full(len(part.X), told[1] or told[2]))
-            else:
-                there = f"its metadata have {list_some(columns)}" if columns else "it has no metadata"
-                expected = "a .csv file, a column of metadata, or a part of the name of the file, as run of"
-                raise FileError(f"{spell(option, name)}: expected {expected} S001R04; {there}.")
-    return np.concatenate(found)
-
-
-def _find_moments(times: np.ndarray, window: Pair) -> slice:
-    """The samples of epochs that lie in a window, its ends included."""
-    half = 0.5 * (times[1] - times[0]) if len(times) > 1 else 0.0
-    inside = np.flatnonzero((times >= window[0] - half) & (times <= window[1] + half))
-    if window[0] < times[0] - half or window[1] > times[-1] + half or len(inside) < 2:
-        there = f"its epochs go from {times[0]:g} to {times[-1]:g} seconds"
-        raise FileError(f"{spell('window', window)}: {there}.")
-    return slice(inside[0], inside[-1] + 1)
+    if name in columns:
+        return as_column(name, columns[name], n, maxsize)
+    if name and (told := re.search(pattern, file)):
+        return np.full(n, told[1] or told[2])
+    there = f"its metadata have {list_some(columns)}" if columns else "it has no metadata"
+    expected = "a .csv file, a column of metadata, or a part of the name of the file, as run of S001R04"
+    raise FileError(f"{spell(option, name)}: expected {expected}; {there}.")
 
 
 def _pick_channels(info: Info, wanted: tuple[str, ...] | None) -> tuple[tuple[str, ...], float]:
@@ -403,28 +373,29 @@ def _pick_channels(info: Info, wanted: tuple[str, ...] | None) -> tuple[tuple[st
     return tuple(wanted or names), unit
 
 
-def _join(parts: list[Part], paths: list[Path], wanted: Recipe, *, strict: bool) -> Signals:
+def _join(
+    parts: list[Signals], paths: list[Path], there: set[str], labels: Source, groups: Source, *, strict: bool
+) -> Signals:
     """One set of trials, if the files agree; ``strict``: every event that was asked for must be there."""
-    several, there = [part for part, _, _ in parts], set[str]().union(*(names for _, names, _ in parts))
-    first = several[0]
-    for part, path in zip(several, paths, strict=True):
-        pairs = ((of.recipe.channels, of.rate, of.X.shape[2]) for of in (part, first))
-        if next(pairs) != next(pairs):
-            other = "other channels, another rate or trials of another length"
-            raise FileError(f"{path} has {other} than {paths[0]}; files must agree.")
-    asked = event_labels(wanted.events) if wanted.events else there
+    first, notes = parts[0], tuple(note for part in parts for note in part.notes)
+    for part, path in zip(parts, paths, strict=True):
+        if (part.recipe, part.rate, part.X.shape[2]) != (first.recipe, first.rate, first.X.shape[2]):
+            raise FileError(f"{path} and {paths[0]} differ in channels, rate or length of trials.")
+    y, g = (np.concatenate([vars(part)[name] for part in parts]) for name in ("y", "groups"))
+    asked = event_labels(first.recipe.events) if first.recipe.events else there
     missing = [name for name in asked if name not in there]
-    notes = tuple(note for part in several for note in part.notes)
-    y = np.concatenate([part.y for part in several])
     if not len(y) or (strict and missing):
         no_trial = f"no trial of {list_some(missing or asked)}; there are {list_some(sorted(there))}."
         raise FileError(f"{list_some(paths)}: {' '.join([no_trial, *notes])}")
+    if labels is not None and is_table(labels):
+        y = read_column(labels, len(y), LABEL_HEADS)
+    if groups is not None and is_table(groups):
+        g = read_column(groups, len(g), GROUP_HEADS)
     if len(parts) == 1:
-        return first
-    X, name = np.concatenate([part.X for part in several]), paths[0].resolve().parent.name
-    groups = np.concatenate([np.full(len(part.X), part.name) for part in several])
-    places = tuple(place for part in several for place in part.places or ())
-    return replace(first, X=X, y=y, groups=groups, name=name, notes=notes, places=places)
+        return replace(first, y=y, groups=None if groups is None else g)
+    X, name = np.concatenate([part.X for part in parts]), paths[0].resolve().parent.name
+    places = tuple(place for part in parts for place in part.places or ())
+    return Signals(X, y, g, name, first.recipe, notes, first.rate, places)
 
 
 def cut_epochs(

@@ -11,7 +11,7 @@ from itertools import chain, islice
 from os import PathLike
 from pathlib import Path
 from sys import intern
-from typing import TextIO
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -28,6 +28,11 @@ _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20]")
 
 
+def is_table(path: str | PathLike[str]) -> bool:
+    """Whether a file holds a table, by its name."""
+    return Path(path).suffix.lower() == ".csv"
+
+
 def read_column(path: str | PathLike[str], n: int, heads: tuple[str, ...] = LABEL_HEADS) -> np.ndarray:
     """Read one value for each of ``n`` matrices from a ``.csv`` file.
 
@@ -35,20 +40,14 @@ def read_column(path: str | PathLike[str], n: int, heads: tuple[str, ...] = LABE
     commas, semicolons, tabs or bars between.  Values are numbers where each is what Python prints for it,
     otherwise strings, ``01`` for instance.
     """
-    with explain_unreadable(path), _open_table(path) as rows:
-        first = next(rows, [])
-        at = _position(first, heads)
-        values, entries = list[str](), 0
-        for entries, row in enumerate(chain([first] if first and at is None else [], rows), 1):
-            if at is None and len(row) > 1:
-                expected = f"one, or a header, one of {list_some(heads)}"
-                raise FileError(f"it has several columns; expected {expected}.")
-            if entries <= n + 1:  # what is beyond is counted only
-                values.append(_cell(row, at or 0))
-        header = at is None and entries == n + 1 and not _is_entry(values[0], values[1:])
+    with _open_columns(path, heads) as (rows, named):
+        values = [value for (value,) in islice(rows, n + 2)]
+        entries = len(values) + sum(1 for _ in rows)  # what is beyond is counted only
+        header = not named and entries == n + 1 and values[0] not in values[1:]
+        header = header and any(_number(text) is None for text in set(values))
         if entries != n and not header:
             raise FileError(f"it has {entries} entries for {n} matrices; expected one for each.")
-        return _as_array(values[len(values) - n :], Path(path).stat().st_size)
+        return _as_array(values[header:], Path(path).stat().st_size)
 
 
 def read_named_column(path: str | PathLike[str], names: Sequence[str], heads: tuple[str, ...]) -> np.ndarray:
@@ -58,16 +57,9 @@ def read_named_column(path: str | PathLike[str], names: Sequence[str], heads: tu
     often = Counter(key for keys in spelled for key in keys)
     index = {key: k for k, keys in enumerate(spelled) for key in keys if often[key] == 1}
     values = [""] * len(names)
-    with explain_unreadable(path), _open_table(path) as rows:
-        first = next(rows, [])
-        file, value = _position(first, FILE_HEADS), _position(first, heads)
-        if file is None or value is None:
-            if len(first) != 2:
-                expected = f"the columns file and {heads[0]}, or two without a header"
-                raise FileError(f"expected {expected}; got {len(first)}.")
-            file, value, rows = 0, 1, chain([first], rows)
-        for row in rows:
-            name, found = remove_guard(_cell(row, file)), _cell(row, value)
+    with _open_columns(path, FILE_HEADS, heads) as (rows, _):
+        for file, found in rows:
+            name = remove_guard(file)
             plain = name.strip().replace("\\", "/").removeprefix("./")
             k = index.get(plain, index.get(name))
             if k is not None:
@@ -75,25 +67,27 @@ def read_named_column(path: str | PathLike[str], names: Sequence[str], heads: tu
                     raise FileError(f"it names {shorten(names[k])} twice, with different values.")
                 values[k] = found
         if missing := [name for name, found in zip(names, values, strict=True) if not found]:
-            without = f"{len(missing)} of {len(names)} files: {list_some(missing)}"
-            raise FileError(f"it has no value for {without}.")
+            raise FileError(f"no value for {len(missing)} of {len(names)} files: {list_some(missing)}.")
         return _as_array(values, Path(path).stat().st_size)
 
 
-def _position(row: list[str], heads: tuple[str, ...]) -> int | None:
-    """Where a row has the first of some heads that it has."""
-    head = [cell.strip().lower() for cell in row]
-    return next((head.index(name) for name in heads if name in head), None)
-
-
-def _cell(row: list[str], at: int) -> str:
-    """A cell, or nothing where the row ends before; equal ones are kept once."""
-    return intern(row[at]) if len(row) > at else ""
-
-
-def _is_entry(first: str, others: list[str]) -> bool:
-    """Whether the first row of a column is a value like the others, and no header."""
-    return first in others or all(_number(text) is not None for text in {first, *others})
+@contextmanager
+def _open_columns(
+    path: str | PathLike[str], *heads: tuple[str, ...]
+) -> Iterator[tuple[Iterator[list[str]], bool]]:
+    """Cells of the columns under some heads, or of all columns; and whether there is a header of these."""
+    with explain_unreadable(path), _open_table(path) as rows:
+        first = next(rows, [])
+        head = [cell.strip().lower() for cell in first]
+        at = [next((head.index(name) for name in names if name in head), -1) for names in heads]
+        named = -1 not in at
+        if not named:
+            at, rows = list(range(len(heads))), chain(filter(None, [first]), rows)
+            if first and len(first) != len(heads):
+                expected = f"{len(heads)}, or a header with {' and '.join(names[0] for names in heads)}"
+                raise FileError(f"it has {len(first)} columns; expected {expected}.")
+        # Equal cells are kept once; a row may end before.
+        yield ([intern(row[k]) if k < len(row) else "" for k in at] for row in rows), named
 
 
 def _as_array(values: list[str], stored: int) -> np.ndarray:
@@ -110,25 +104,22 @@ def _as_array(values: list[str], stored: int) -> np.ndarray:
 def _number(text: str) -> int | float | None:
     """The number of 64 bits that Python prints as this text; NaN, where it is missing, in any case."""
     text = text.strip()
-    try:
-        number = int(text) if re.fullmatch("-?[0-9]+", text) else float(text)
-    except ValueError:
-        return None
-    fits = isinstance(number, float) or abs(number) < 2**63
-    return number if fits and (repr(number) == text or number != number) else None
+    whole = re.fullmatch("-?[0-9]{1,19}", text) and abs(int(text)) < 2**63
+    number = int(text) if whole else _as_float(text)
+    return number if repr(number) == text or number != number else None
 
 
 def as_column(name: str, values: np.ndarray, n: int, stored: int) -> np.ndarray:
     """One value for each matrix; those in floating point, as MATLAB has them, become integers if whole."""
+    name = shorten(name)
     if values.size != n or max(values.shape, default=0) != n:
-        expected = f"{n} matrices; expected one entry for each"
-        raise FileError(f"{shorten(name)} has shape {values.shape} for {expected}.")
+        raise FileError(f"{name} has shape {values.shape} for {n} matrices; expected one entry for each.")
     values = values.ravel()
     if values.dtype.kind == "S":
         check_size(name, 4 * values.nbytes, stored)
         values = np.char.decode(values, "utf-8")
     if values.dtype.kind in "OU":  # of a cell array, or words
-        return _as_words(name, [_as_word(name, k, item) for k, item in enumerate(values.tolist())], stored)
+        return _as_words(name, values.tolist(), stored)
     if values.dtype.kind not in "fiub":
         raise FileError(f"{name} has dtype {values.dtype}; expected words or numbers, as {name}.astype(str).")
     if not np.isfinite(values).all():
@@ -141,21 +132,18 @@ def as_column(name: str, values: np.ndarray, n: int, stored: int) -> np.ndarray:
     return values
 
 
-def _as_word(name: str, k: int, item: object) -> str:
-    """The word, or the one number, of a cell of MATLAB."""
-    if isinstance(item, str):
-        return item
-    cell = np.asarray(item)
-    if cell.size > 1:
-        raise FileError(f"{name}[{k}] is an array of shape {cell.shape}; expected a number or a word.")
-    return str(cell.item()) if cell.size else ""
-
-
-def _as_words(name: str, words: list[str], stored: int) -> np.ndarray:
-    """Words as an array, in which each takes as much as the longest."""
-    empty = next((k for k, word in enumerate(words) if not word.strip()), None)
-    if empty is not None:
-        raise FileError(f"{name}[{empty}] is empty; expected a number or a word for each matrix.")
+def _as_words(name: str, items: list[Any], stored: int) -> np.ndarray:
+    """Words as an array, in which each takes as much as the longest; MATLAB has each in a cell."""
+    words = list[str]()
+    for k, item in enumerate(items):
+        if not isinstance(item, str):
+            cell = np.asarray(item)
+            if cell.size > 1:
+                raise FileError(f"{name}[{k}] is an array of shape {cell.shape}; expected a number or word.")
+            item = str(cell.item()) if cell.size else ""
+        if not item.strip():
+            raise FileError(f"{name}[{k}] is empty; expected a number or a word for each matrix.")
+        words.append(item)
     check_size(name, 4 * len(words) * max(map(len, words), default=0), stored)
     "".join(words).encode().decode()  # raises on letters that are none, and could not be written
     return np.array(words)
@@ -169,30 +157,24 @@ def read_csv_matrix(path: Path) -> tuple[np.ndarray, tuple[str, ...] | None]:
     offer = f"If it holds the labels of the other files, pass it as {spell('labels')}."
     with _open_table(path, blanks=True) as table:
         first = next(table, [])
-        if not first:
-            raise FileError(f"it is empty; expected one square matrix. {offer}")
-        rows = [first, *islice(table, len(first) + 1)]
-    names = first if any(_as_float(cell) is None for cell in first) else None
-    lines = rows[: len(first) + 1] if names is None else rows[1:]
-    if names is not None:
-        index = [row[0] for row in lines]
-        if names[0] == "" or names[1:] == index or any(len(row) > len(names) for row in lines):
+        rows, names = [first, *islice(table, len(first) + 1)], None
+    if any(_as_float(cell) is None for cell in first):
+        names, rows = first, rows[1:]
+        index = [row[0] for row in rows]
+        if names[0] == "" or names[1:] == index or any(len(row) > len(names) for row in rows):
             if index not in (names, names[1:]):  # the corner may be named, empty or not there
                 columns = list_some(filter(None, names))
                 raise FileError(f"its rows have other names than its columns, {columns}. {offer}")
-            names, lines = index, [row[1:] for row in lines]
-    A = [[_as_float(cell) for cell in line] for line in lines]
-    for i, (line, numbers) in enumerate(zip(lines, A, strict=True), 1):
-        if len(line) != len(lines[0]):
-            expected = f"{len(lines[0])} numbers in each row"
-            raise FileError(f"expected a matrix, {expected}, and row {i} has {len(line)}. {offer}")
+            names, rows = index, [row[1:] for row in rows]
+    A = [[_as_float(cell) for cell in row] for row in rows]
+    for i, (row, numbers) in enumerate(zip(rows, A, strict=True), 1):
+        if len(row) != len(rows[0]):
+            raise FileError(f"expected {len(rows[0])} numbers in row {i}, got {len(row)}. {offer}")
         if None in numbers:
             j = numbers.index(None)
-            got = f"{shorten(line[j])!r} in row {i}, column {j + 1}"
-            raise FileError(f"expected a matrix of numbers, got {got}. {offer}")
-    shape = len(lines), len(lines[0]) if lines else 0
-    if shape[0] != shape[1] or not shape[0]:
-        raise FileError(f"it has shape {shape}; expected one square matrix. {offer}")
+            raise FileError(f"expected numbers, got {shorten(row[j])!r} in row {i}, column {j + 1}. {offer}")
+    if np.shape(rows) != (len(rows), len(rows)):
+        raise FileError(f"it has shape {np.shape(rows)}; expected one square matrix. {offer}")
     return np.array(A, dtype=np.float64), None if names is None else tuple(names)
 
 
@@ -233,9 +215,9 @@ def _rows(file: TextIO, mark: str) -> Iterator[list[str]]:
             letters += len(line)
             if letters >= _LONGEST_ROW:
                 raise FileError(f"it has a row of more than {_LONGEST_ROW} letters.")
-            if not mark and '"' not in line and (other := _find_mark(line)):
-                first = "but its first row has one"
-                raise FileError(f"it has several columns, with {other!r} between, {first}: name each column.")
+            if not mark and (other := _find_mark(line)):
+                several = f"several columns, with {other!r} between, but its first row has one"
+                raise FileError(f"it has {several}: name each column.")
             yield line.strip(" \r\n") + "\n" if mark == " " else line
 
     # Blanks after a mark do not count, unless they are quoted.
