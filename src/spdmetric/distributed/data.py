@@ -82,10 +82,7 @@ def check_cluster_data(
             "y holds regression targets, and from what stays on the workers only classes are learned: fit on "
             "X.compute(), or without a Dask client, which computes X chunk by chunk."
         )
-    classes = validation.check_classes(classes)
-    low, high = zip(*(survey.range for survey in surveys), strict=True)
-    validation.check_weight_range(min(low), max(high))
-    unit = validation.weight_unit(max(high))
+    unit = validation.weight_unit(validation.weight_range(np.ravel([survey.range for survey in surveys]))[1])
     totals, squares, counts = _sum_surveys(surveys, classes, unit)
     scale = validation.class_scale(totals.sum(), totals, classes, class_weight)
     target = _target_of_all(totals * scale, float(squares @ scale**2), counts.astype(int))
@@ -140,11 +137,11 @@ def _survey(
         X = validation.as_numpy(X, "X")
         validation.check_chunk(X, rank, k, rows, n_chunks)
         weight = np.ones(len(X)) if weight is None else validation.check_weight_values(weight, rows.start)
+        low, high = validation.weight_range(weight)
         y = validation.check_label_kind(validation.as_numpy(y, "y"), "y", rows.start)
     except (ValueError, TypeError) as error:
-        return Survey(np.empty(0), np.empty((3, 0)), 1.0, (np.inf, 0.0), True, str(error))
+        return Survey(np.empty(0), np.empty((3, 0)), 1.0, (0.0, 0.0), True, str(error))
     labels, codes = np.unique(y, return_inverse=True)
-    low, high = validation.weight_range(weight)
     unit = validation.weight_unit(high) if high > 0 else 1.0
     sums = np.stack([np.bincount(codes, weights=of) for of in (weight, (unit * weight) ** 2, weight > 0)])
     symmetric = np.array_equal(X, adjoint(X))

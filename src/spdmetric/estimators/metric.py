@@ -345,8 +345,9 @@ class LogEuclideanMetric(FittedMetric):
         return stop
 
 
-# What each parameter may be, radius apart.
+# What each parameter may be.
 CONSTRAINTS: dict[str, validation.Constraint] = {
+    "radius": validation.RADIUS,
     "rank": optional(validation.COUNT),
     "weighting": one_of(None, "discriminant"),
     "init": one_of(*MEANS, "identity", other="an SPD matrix of shape (d, d)"),
@@ -371,7 +372,6 @@ CONSTRAINTS: dict[str, validation.Constraint] = {
 
 def check_parameters(metric: LogEuclideanMetric) -> None:
     """Refuse parameters that mean nothing, or nothing together, before any data are looked at."""
-    validation.check_radius(metric.radius)
     for name, constraint in CONSTRAINTS.items():
         validation.check_value(name, getattr(metric, name), constraint)
     gamma, kernel, weighting = metric.gamma, metric.kernel, metric.weighting
