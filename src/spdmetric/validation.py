@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from math import frexp, isfinite, ldexp
 from numbers import Integral, Real
@@ -74,14 +75,26 @@ def check_psd(X: Any, rank: int | None, *, name: str = "X", first: int = 0, view
         same = all(one is other for one, other in zip(stacks, checked, strict=True))
         return X if same else array_namespace(checked[0]).stack(checked, axis=1)
     X = check_symmetric(X, name=name, first=first)
-    if not _surely_definite(X):
-        _check_ranks(X, rank, name, first)
+    if (spectra := _find_spectra(X)) is not None:
+        _check_ranks(*spectra, rank, name, first)
     return X
 
 
-def _check_ranks(X: Array, rank: int | None, name: str, first: int) -> None:
+def _find_spectra(X: Array) -> tuple[Array, Array] | None:
+    """Eigenvalues of each matrix, ascending, and how many are not 0; None where all are surely definite."""
+    d = X.shape[-1]
+    if is_numpy_array(X):  # quick: a Cholesky factorization after shifting by the tolerance, by the trace
+        shift = d * _EPS * np.trace(X, axis1=-2, axis2=-1).real
+        with suppress(np.linalg.LinAlgError):
+            np.linalg.cholesky(X - shift[:, None, None] * np.eye(d))
+            return None
+    xp = array_namespace(X)
+    values = xp.linalg.eigvalsh(detached(X))
+    return values, xp.sum(xp.astype(values > d * _EPS * values[:, -1:], xp.int64), axis=-1)
+
+
+def _check_ranks(values: Array, ranks: Array, rank: int | None, name: str, first: int) -> None:
     """Refuse matrices of too low a rank, None for their size, or with negative eigenvalues."""
-    values, ranks = _values_and_ranks(X)
     (n, d), low, high = values.shape, values[:, 0], values[:, -1]
     wrong = ranks < d if rank is None else (low < -100 * d * _EPS * high) | (high <= 0)
     bad = first_true(wrong)
@@ -114,9 +127,8 @@ def smallest_rank(X: Array) -> int:
     """Smallest numerical rank of a matrix of a checked stack, or of several views of samples."""
     if X.ndim == 4:
         return min(smallest_rank(X[:, v, :, :]) for v in range(X.shape[1]))
-    if _surely_definite(X):
-        return int(X.shape[-1])
-    return int(array_namespace(X).min(_values_and_ranks(X)[1]))
+    spectra = _find_spectra(X)
+    return int(X.shape[-1] if spectra is None else array_namespace(X).min(spectra[1]))
 
 
 def check_symmetric(X: ArrayLike, *, name: str = "X", first: int = 0) -> Array:
@@ -185,10 +197,10 @@ def bad_matrices(X: np.ndarray, names: Sequence[str] | None = None) -> list[Bad]
     matrices, allowed = as_float(X), _allowed_skew(X)
     found = {k: fault[0] for k, A in enumerate(matrices) if (fault := _find_fault(A, "X", allowed))}
     rest = [k for k in range(len(matrices)) if k not in found]
-    if rest and not _surely_definite(symmetrize(matrices[rest])):
+    if rest and (spectra := _find_spectra(symmetrize(matrices[rest]))) is not None:
         # Negative by more than rounding, which `check_psd` and `CommonRange` allow.
         floor = -100 * (2 * np.finfo(np.float32).eps if allowed > 1e-8 else X.shape[-1] * _EPS)
-        for k, values in zip(rest, np.linalg.eigvalsh(symmetrize(matrices[rest])), strict=True):
+        for k, values in zip(rest, spectra[0], strict=True):
             if values[0] < floor * abs(values).max():
                 span = f"the smallest is {values[0]:.3g}, the largest {values[-1]:.3g}"
                 found[k] = f"negative eigenvalues: {span}"
@@ -324,26 +336,6 @@ def first_true(condition: Array) -> int | None:
     """Index of the first matrix for which the condition holds, None if it holds for none."""
     xp = array_namespace(condition)
     return int(xp.argmax(xp.astype(condition, xp.int64))) if bool(xp.any(condition)) else None
-
-
-def _surely_definite(X: Array) -> bool:
-    """Quick sufficient test: a Cholesky factorization after shifting by the tolerance, by the trace."""
-    if not is_numpy_array(X):
-        return False
-    d = X.shape[-1]
-    trace = np.trace(X, axis1=-2, axis2=-1).real
-    try:
-        np.linalg.cholesky(X - (d * _EPS * trace)[:, None, None] * np.eye(d))
-    except np.linalg.LinAlgError:
-        return False
-    return True
-
-
-def _values_and_ranks(X: Array) -> tuple[Array, Array]:
-    """Eigenvalues of each matrix, ascending, (n, d), and how many do not count as zero, (n,)."""
-    xp = array_namespace(X)
-    values = xp.linalg.eigvalsh(detached(X))
-    return values, xp.sum(xp.astype(values > X.shape[-1] * _EPS * values[:, -1:], xp.int64), axis=-1)
 
 
 def check_chunk(chunk: Array, rank: int | None, k: int, rows: slice, n_chunks: int) -> Array:

@@ -166,7 +166,7 @@ class PlainDecomposition:
         for row, log, V in zip(rows, self.logs, self.vectors, strict=True):
             N = _half_product(V.T, unvech(row) @ V, lower=False)
             for band in _bands(m):
-                N[band, band.start :] *= _h(log[band, None], log[band.start :])
+                N[band, band.start :] *= ucothu((log[band.start :] - log[band, None]) / 2)
             N.reshape(-1)[:: m + 1] /= 2
             total -= dtrmm(1.0, N.T, V.T, lower=1).T @ V.T  # V N, whose lower triangle is not read
         return total + total.T
@@ -338,10 +338,3 @@ def _logarithm(logs: np.ndarray, V: np.ndarray) -> np.ndarray:
     L = root @ root.mT
     L.reshape(-1, m * m)[:, :: m + 1] += low
     return L
-
-
-def _h(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """``(t/2) coth(t/2)`` of the gaps of log-eigenvalues ``low <= high``; those below come as they are."""
-    u = (high - low) / 2
-    u += 1e-30  # where they are equal this gives the limit, 1
-    return np.divide(u, np.tanh(u), out=u)
