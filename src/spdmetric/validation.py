@@ -478,12 +478,13 @@ def check_weights(sample_weight: Array, X: Array, *, scaled: bool = False) -> np
     n = X.shape[0]
     if sample_weight is None:
         return np.ones(n)
-    weight = check_weight_values(sample_weight)
-    weight = np.full(n, weight) if weight.ndim == 0 else weight
-    if weight.shape != (n,):
+    weight = as_numbers(sample_weight, "sample_weight")
+    if weight.shape not in ((), (n,)):
         raise ValueError(
             f"sample_weight.shape == {weight.shape}, expected ({n},): one weight for each matrix."
         )
+    weight = check_weight_values(weight)
+    weight = np.full(n, weight) if weight.ndim == 0 else weight
     if not weight.any():
         raise ValueError("sample_weight is zero for every matrix: nothing is left to learn from.")
     _, largest = weight_range(weight)
