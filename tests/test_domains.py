@@ -24,14 +24,13 @@ from spdmetric import (
 from spdmetric.comparison.plan import make_plan
 from spdmetric.datasets import recenter
 from spdmetric.estimators._adaptation import LabeledVectors, find_left_out_errors, find_shifted_mean
-from spdmetric.estimators._domains import CONFOUNDED, share_between_domains
+from spdmetric.estimators._domains import CONFOUNDED, check_domains, share_between_domains
 from spdmetric.estimators.heads import fit_head
 from spdmetric.geometry import distance_riemann, matrices_at, mean_riemann, tangent_vectors
 from spdmetric.io.matrices import Matrices
 from spdmetric.linalg.symmetric import congruence, invsqrtm, sqrtm, symmetrize, vech
 from spdmetric.objectives.data import ClassTarget
 from spdmetric.objectives.weighting import discriminant_weighting
-from spdmetric.validation import check_domains
 from test_weighting import refitted
 
 

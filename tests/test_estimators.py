@@ -223,7 +223,7 @@ BAD_PARAMETERS = {
         r"class_weight\[0\]=0.0: expected a finite number",
     ),
     "misspelled": ({"class_weight": {"0": 2.0}}, r"class_weight names \['0'\], .* leaves out \[0, 1\]"),
-    "radius past float64": ({"radius": 1e3}, r"radius=1000.0: expected at most 300"),
+    "radius past float64": ({"radius": 1e3}, r"radius=1000.0: expected a finite number >= 0, at most 300"),
     "n_jobs": ({"n_jobs": 1.5}, r"n_jobs=1.5: .*expected a whole number"),
     "weighting": ({"weighting": "round"}, r"weighting='round': expected one of None, 'discriminant'"),
     "weighting of rbf": (

@@ -196,5 +196,7 @@ def test_means_of_what_is_no_stack_get_a_sentence(rng, mean):
 @MEANS
 @pytest.mark.parametrize("weight", [np.ones(1), np.ones(3), np.ones((4, 1)), [1.0, 2.0, 1.0]])
 def test_means_want_one_weight_for_each_matrix(rng, mean, weight):
-    with pytest.raises(ValueError, match=r"sample_weight has shape .*, expected \(4,\): one for each matrix"):
+    with pytest.raises(
+        ValueError, match=r"sample_weight.shape == .*, expected \(4,\): one weight for each matrix"
+    ):
         mean(spd(rng, 4, 3), weight)

@@ -20,15 +20,7 @@ import numpy as np
 
 from spdmetric.linalg.batch import Views
 from spdmetric.linalg.hermitian import to_complex, to_real
-from spdmetric.linalg.symmetric import (
-    Array,
-    exp_slope,
-    expm,
-    is_complex,
-    powm,
-    sinhc,
-    symmetrize,
-)
+from spdmetric.linalg.symmetric import Array, exp_slope, expm, is_complex, powm, sinhc, symmetrize
 
 
 class BallPoint:

@@ -14,7 +14,6 @@ from operator import truediv
 from typing import Any, NamedTuple
 
 import numpy as np
-from array_api_compat import device
 from sklearn.exceptions import ConvergenceWarning
 
 from spdmetric.caller import warn_at_caller
@@ -114,19 +113,10 @@ def median_riemann(X: Array, sample_weight: Array | None = None) -> Array:
 def average_over(X: Array, sample_weight: Array | None = None) -> Average:
     """Return the average over the matrices of an array."""
     check_stack(X, "X")
-    xp, n = array_namespace(X), X.shape[0]
-    if sample_weight is None:
-        w = xp.ones(n, dtype=X.dtype, device=device(X))
-    else:
-        w = sample_weight if hasattr(sample_weight, "shape") else xp.asarray(sample_weight)
-        if tuple(w.shape) != (n,):
-            raise ValueError(
-                f"sample_weight has shape {tuple(w.shape)}, expected ({n},): one for each matrix."
-            )
-        counts = check_weights(w, X) > 0
-        if not counts.all():  # not even singular matrices count
-            rows = xp.asarray(np.flatnonzero(counts), device=device(X))
-            X, w = xp.take(X, rows, axis=0), array_namespace(w).take(w, rows, axis=0)
+    xp, weight = array_namespace(X), check_weights(sample_weight, X)
+    if not weight.all():  # not even singular matrices count
+        X = xp.take(X, like(np.flatnonzero(weight), X), axis=0)
+    w = like(weight[weight > 0], X)
     return lambda f: weighted_sum(f, X, w) / xp.sum(w)
 
 

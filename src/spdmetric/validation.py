@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass
 from math import frexp, isfinite, ldexp
 from numbers import Integral, Real
 from typing import Any, TypeGuard
@@ -22,9 +23,7 @@ _EPS = float(np.finfo(np.float64).eps)
 
 ClassWeight = str | Mapping[Hashable, float] | None  # None, "balanced", or weights by label
 
-# Asymmetry up to this much of the largest entry is rounding and is averaged away.
-_ASYMMETRY = {"float32": 1e-5, "float64": 1e-8}
-
+_SINGLE = ("float32", "float16", "bfloat16", "complex64")
 _SIZES = (1e-150, 1e150)  # of the largest entry of a matrix: its square must be a number
 _WEIGHTS = 1e12  # largest ratio of two positive weights
 _WEIGHT_SIZES = (1e-307, 1e303)  # of one that is positive: sums of many must be numbers
@@ -76,14 +75,47 @@ def check_psd(X: Any, rank: int | None, *, name: str = "X", first: int = 0, view
         same = all(one is other for one, other in zip(stacks, checked, strict=True))
         return X if same else array_namespace(checked[0]).stack(checked, axis=1)
     X = check_symmetric(X, name=name, first=first)
-    if _surely_definite(X):
-        return X
-    values, ranks = _values_and_ranks(X)
-    if rank is None:
-        _refuse_singular(values, ranks, name, first)
-    else:
-        _refuse_low_rank(values, ranks, rank, name, first)
+    if (spectra := _find_spectra(X)) is not None:
+        _check_ranks(*spectra, rank, name, first)
     return X
+
+
+def _find_spectra(X: Array) -> tuple[Array, Array] | None:
+    """Eigenvalues of each matrix, ascending, and how many are not 0; None where all are surely definite."""
+    d = X.shape[-1]
+    if is_numpy_array(X):  # quick: a Cholesky factorization after shifting by the tolerance, by the trace
+        shift = d * _EPS * np.trace(X, axis1=-2, axis2=-1).real
+        with suppress(np.linalg.LinAlgError):
+            np.linalg.cholesky(X - shift[:, None, None] * np.eye(d))
+            return None
+    xp = array_namespace(X)
+    values = xp.linalg.eigvalsh(detached(X))
+    return values, xp.sum(xp.astype(values > d * _EPS * values[:, -1:], xp.int64), axis=-1)
+
+
+def _check_ranks(values: Array, ranks: Array, rank: int | None, name: str, first: int) -> None:
+    """Refuse matrices of too low a rank, None for their size, or with negative eigenvalues."""
+    (n, d), low, high = values.shape, values[:, 0], values[:, -1]
+    wrong = ranks < d if rank is None else (low < -100 * d * _EPS * high) | (high <= 0)
+    bad = first_true(wrong)
+    if bad is not None:
+        span = f"smallest eigenvalue {float(low[bad]):.3g}, largest {float(high[bad]):.3g}"
+        if rank is not None:
+            raise ValueError(
+                f"{name}[{first + bad}] is not positive semi-definite ({span}): it is no covariance matrix."
+            )
+        raise ValueError(
+            f"{name}[{first + bad}] is not positive definite ({span}, numerical rank {int(ranks[bad])} of "
+            f"{d}); {np.sum(to_numpy(wrong))} of {n} matrices are not. Estimate them with shrinkage (for "
+            "instance pyriemann.estimation.Covariances('oas')), or learn a low-rank metric with rank=m, m at "
+            "most their rank; where all are singular in the same directions, begin with CommonRange()."
+        )
+    lowest = int(array_namespace(values).argmin(ranks))
+    if rank is not None and int(ranks[lowest]) < rank:
+        raise ValueError(
+            f"{name}[{first + lowest}] has numerical rank {int(ranks[lowest])}, too low for rank={rank}: "
+            f"choose rank <= {int(ranks[lowest])}, or drop that matrix."
+        )
 
 
 def is_definite(X: Array) -> bool:
@@ -95,9 +127,8 @@ def smallest_rank(X: Array) -> int:
     """Smallest numerical rank of a matrix of a checked stack, or of several views of samples."""
     if X.ndim == 4:
         return min(smallest_rank(X[:, v, :, :]) for v in range(X.shape[1]))
-    if _surely_definite(X):
-        return int(X.shape[-1])
-    return int(array_namespace(X).min(_values_and_ranks(X)[1]))
+    spectra = _find_spectra(X)
+    return int(X.shape[-1] if spectra is None else array_namespace(X).min(spectra[1]))
 
 
 def check_symmetric(X: ArrayLike, *, name: str = "X", first: int = 0) -> Array:
@@ -111,31 +142,27 @@ def check_symmetric(X: ArrayLike, *, name: str = "X", first: int = 0) -> Array:
             f"{name} is a {type(X).__name__}: expected an array of shape (n_matrices, d, d). "
             f"spdmetric.stack_frame({name}) makes one of what groupby(...).corr() gives."
         )
-    matrices, allowed = _read_stack(X, name)
-    xp, (low, high) = array_namespace(matrices), _SIZES
-    largest = detached(xp.max(xp.abs(matrices), axis=(-2, -1)))  # NaN and infinity show here
-    bad = first_true(~((largest == 0) | ((largest >= low) & (largest <= high))))
-    if bad is None:
-        if bool(xp.all(matrices == adjoint(matrices))):  # mostly they are: a pass, and no copy of them
-            return matrices
-        skew = detached(xp.max(xp.abs(matrices - adjoint(matrices)), axis=(-2, -1)))
-        bad = first_true(skew > allowed * largest)
-    if bad is not None:
-        fault = _find_fault(to_numpy(matrices[bad, :, :]), name, allowed)
-        if fault is not None:
-            raise ValueError(f"{name}[{first + bad}] {fault[0]}: expected {fault[1]}")
-    return symmetrize(matrices)
-
-
-def _read_stack(X: Any, name: str) -> tuple[Array, float]:
-    """A stack in float64 or complex128, and by how much of its largest entry a matrix may be asymmetric."""
     # In rows: sums in another order have other last digits.
     X = X if is_tensor(X) else np.asarray(as_numbers(X, name), order="C")
     check_stack(X, name)
-    xp, dtype = array_namespace(X), str(X.dtype).rpartition(".")[2]
-    single = dtype in ("float32", "float16", "bfloat16", "complex64")
-    X = xp.astype(X, xp.complex128 if is_complex(X) else xp.float64, copy=False)
-    return X, _ASYMMETRY["float32" if single else "float64"]
+    xp, (low, high) = array_namespace(X), _SIZES
+    matrices = xp.astype(X, xp.complex128 if is_complex(X) else xp.float64, copy=False)
+    largest = detached(xp.max(xp.abs(matrices), axis=(-2, -1)))  # NaN and infinity show here
+    sound = (largest == 0) | ((largest >= low) & (largest <= high))
+    if bool(xp.all(sound)) and bool(xp.all(matrices == adjoint(matrices))):
+        return matrices  # mostly: a pass, and no copy of them
+    with np.errstate(invalid="ignore", over="ignore"):
+        skew = detached(xp.max(xp.abs(matrices - adjoint(matrices)), axis=(-2, -1)))
+    allowed = _allowed_skew(X)
+    bad = first_true(~sound | (skew > allowed * largest))
+    if bad is not None and (fault := _find_fault(to_numpy(matrices[bad, :, :]), name, allowed)):
+        raise ValueError(f"{name}[{first + bad}] {fault[0]}: expected {fault[1]}")
+    return symmetrize(matrices)
+
+
+def _allowed_skew(X: Array) -> float:
+    """Asymmetry up to this much of the largest entry is rounding and is averaged away."""
+    return 1e-5 if str(X.dtype).rpartition(".")[2] in _SINGLE else 1e-8
 
 
 @dataclass(frozen=True)
@@ -163,17 +190,20 @@ def bad_matrices(X: np.ndarray, names: Sequence[str] | None = None) -> list[Bad]
         In the order of the stack; empty where every matrix can be used.
     """
     if np.ndim(X) == 4:
-        views = [bad_matrices(X[:, v], names) for v in range(X.shape[1])]
-        by_index = {
-            one.index: replace(one, why=f"view {v}: {one.why}") for v, of in enumerate(views) for one in of
-        }
-        return [by_index[k] for k in sorted(by_index)]
-    matrices, allowed = _read_stack(X, "X")
+        of_views = [(v, one) for v in range(X.shape[1]) for one in bad_matrices(X[:, v])]
+        return _named({one.index: f"view {v}: {one.why}" for v, one in of_views}, names)
+    X = as_numbers(X, "X")
+    check_stack(X, "X")
+    matrices, allowed = as_float(X), _allowed_skew(X)
     found = {k: fault[0] for k, A in enumerate(matrices) if (fault := _find_fault(A, "X", allowed))}
     rest = [k for k in range(len(matrices)) if k not in found]
-    if rest and not _surely_definite(symmetrize(matrices[rest])):
-        single = allowed == _ASYMMETRY["float32"]
-        found |= {k: why for k in rest if (why := _negative(matrices[k], single))}
+    if rest and (spectra := _find_spectra(symmetrize(matrices[rest]))) is not None:
+        # Negative by more than rounding, which `check_psd` and `CommonRange` allow.
+        floor = -100 * (2 * np.finfo(np.float32).eps if allowed > 1e-8 else X.shape[-1] * _EPS)
+        for k, values in zip(rest, spectra[0], strict=True):
+            if values[0] < floor * abs(values).max():
+                span = f"the smallest is {values[0]:.3g}, the largest {values[-1]:.3g}"
+                found[k] = f"negative eigenvalues: {span}"
     return _named(found, names)
 
 
@@ -218,15 +248,6 @@ def _find_fault(A: np.ndarray, name: str, allowed: float) -> tuple[str, str] | N
             f"({name} + {name}.transpose(0, 2, 1){way}) / 2.",
         )
     return None
-
-
-def _negative(A: np.ndarray, single: bool) -> str | None:
-    """Whether eigenvalues are negative by more than rounding, which `check_psd` and `CommonRange` allow."""
-    values = np.linalg.eigvalsh(symmetrize(A))
-    rounding = 2 * float(np.finfo(np.float32).eps) if single else len(A) * _EPS
-    if values[0] >= -100 * rounding * abs(values).max():
-        return None
-    return f"negative eigenvalues: the smallest is {values[0]:.3g}, the largest {values[-1]:.3g}"
 
 
 _SIGNALS = (
@@ -317,59 +338,6 @@ def first_true(condition: Array) -> int | None:
     return int(xp.argmax(xp.astype(condition, xp.int64))) if bool(xp.any(condition)) else None
 
 
-def _surely_definite(X: Array) -> bool:
-    """Quick sufficient test: a Cholesky factorization after shifting by the tolerance, by the trace."""
-    if not is_numpy_array(X):
-        return False
-    d = X.shape[-1]
-    trace = np.trace(X, axis1=-2, axis2=-1).real
-    if not np.all(trace > 0):
-        return False
-    try:
-        np.linalg.cholesky(X - (d * _EPS * trace)[:, None, None] * np.eye(d))
-    except np.linalg.LinAlgError:
-        return False
-    return True
-
-
-def _values_and_ranks(X: Array) -> tuple[Array, Array]:
-    """Eigenvalues of each matrix, ascending, (n, d), and how many do not count as zero, (n,)."""
-    xp = array_namespace(X)
-    values = xp.linalg.eigvalsh(detached(X))
-    return values, xp.sum(xp.astype(values > X.shape[-1] * _EPS * values[:, -1:], xp.int64), axis=-1)
-
-
-def _refuse_singular(values: Array, ranks: Array, name: str, first: int) -> None:
-    xp, (n, d) = array_namespace(values), values.shape
-    bad = first_true(ranks < d)
-    if bad is None:
-        return
-    count = int(xp.sum(xp.astype(ranks < d, xp.int64)))
-    raise ValueError(
-        f"{name}[{first + bad}] is not positive definite (smallest eigenvalue {float(values[bad, 0]):.3g}, "
-        f"largest {float(values[bad, -1]):.3g}, numerical rank {int(ranks[bad])} of "
-        f"{d}); {count} of {n} matrices are not. Estimate them with shrinkage (for "
-        "instance pyriemann.estimation.Covariances('oas')), or learn a low-rank metric with rank=m, m at "
-        "most their rank; where all are singular in the same directions, put spdmetric.CommonRange() first."
-    )
-
-
-def _refuse_low_rank(values: Array, ranks: Array, rank: int, name: str, first: int) -> None:
-    low, high = values[:, 0], values[:, -1]
-    bad = first_true((low < -100 * values.shape[-1] * _EPS * high) | (high <= 0))
-    if bad is not None:
-        raise ValueError(
-            f"{name}[{first + bad}] is not positive semi-definite (smallest eigenvalue "
-            f"{float(low[bad]):.3g}, largest {float(high[bad]):.3g}): it is not a covariance matrix."
-        )
-    lowest = int(array_namespace(values).argmin(ranks))
-    if int(ranks[lowest]) < rank:
-        raise ValueError(
-            f"{name}[{first + lowest}] has numerical rank {int(ranks[lowest])}, too low for rank={rank}: "
-            f"choose rank <= {int(ranks[lowest])}, or drop that matrix."
-        )
-
-
 def check_chunk(chunk: Array, rank: int | None, k: int, rows: slice, n_chunks: int) -> Array:
     """Apply `check_psd` to chunk k of a longer stack, saying which chunk it is."""
     if len(chunk) != rows.stop - rows.start:
@@ -395,7 +363,8 @@ def check_value(name: str, value: object, constraint: Constraint) -> None:
     """Refuse a value of a parameter that is not valid."""
     is_valid, expected = constraint
     if not is_valid(value):
-        raise ValueError(f"{name}={value!r}: expected {expected}.")
+        given = f"{name}=None" if value is None else spell(name, value)
+        raise ValueError(f"{given}: expected {expected}.")
 
 
 def one_of(*values: object, other: str | None = None) -> Constraint:
@@ -436,21 +405,12 @@ def is_finite_number(value: object) -> TypeGuard[Real]:
         return False
 
 
-def check_radius(radius: object) -> float:
-    """Return a radius as a float, if float64 goes so far."""
-    if not is_finite_number(radius) or float(radius) < 0:
-        raise ValueError(
-            f"{spell('radius', radius)}: expected a finite number >= 0, the largest affine-invariant "
-            "distance from the start; 0 learns nothing. Without a bound the search runs away to degenerate G."
-        )
-    radius = float(radius)
-    if radius > LARGEST_RADIUS:
-        raise ValueError(
-            f"{spell('radius', radius)}: expected at most {LARGEST_RADIUS:g}. Eigenvalues of G differ by "
-            "factors of up to exp(radius), which float64 cannot hold there; 10 is the default, 2 to 20 are "
-            "usual."
-        )
-    return radius
+RADIUS: Constraint = (
+    lambda value: is_finite_number(value) and 0 <= float(value) <= LARGEST_RADIUS,
+    f"a finite number >= 0, at most {LARGEST_RADIUS:g}, the largest affine-invariant distance from the "
+    "start. Without a bound the search runs away to degenerate G, whose eigenvalues float64 cannot hold; 10 "
+    "is the default, 2 to 20 are usual",
+)
 
 
 # -- Labels and weights -------------------------------------------------------
@@ -468,15 +428,14 @@ def check_labels(X: Array, y: Array, *, method: str = "fit") -> np.ndarray:
 
 def check_label_kind(y: np.ndarray, name: str, first: int = 0) -> np.ndarray:
     """Return labels, all strings or all numbers, none missing; ``first`` is what the first is called."""
-    if y.dtype.kind not in "OUTfiub":
-        hints = {"S": f" For bytes pass np.char.decode({name}, 'utf-8')."}
-        hints |= dict.fromkeys("mM", f" For dates pass {name}.astype(str).")
-        raise ValueError(
-            f"{name} has dtype {y.dtype}: expected labels that are strings, whole numbers or "
-            f"booleans.{hints.get(y.dtype.kind, '')}"
-        )
     y = y.astype(object) if y.dtype.kind == "T" else y  # scikit-learn knows no StringDType
     kind = y.dtype.kind
+    if kind not in "OUfiub":
+        way = f"np.char.decode({name}, 'utf-8')" if kind == "S" else f"{name}.astype(str)"
+        raise ValueError(
+            f"{name} has dtype {y.dtype}: expected labels that are strings, whole numbers or booleans; pass "
+            f"{way}."
+        )
     missing = ~np.isfinite(y) if kind == "f" else [kind == "O" and _is_missing(label) for label in y]
     if np.any(missing):
         k = int(np.argmax(missing))
@@ -485,22 +444,7 @@ def check_label_kind(y: np.ndarray, name: str, first: int = 0) -> np.ndarray:
             f"{y.size} (Input {name} contains NaN, None or infinity): expected one for each matrix. Drop "
             "these matrices, or give them any label and sample_weight=0."
         )
-    return _one_kind(y, name, first) if kind == "O" else y
-
-
-def _is_missing(label: object) -> bool:
-    # pandas.NA is not equal to anything, itself included, and does not say so in a bool.
-    named = type(label).__name__ in ("NAType", "NaTType")
-    return (
-        label is None
-        or named
-        or (isinstance(label, Real) and not isinstance(label, Integral) and not isfinite(label))
-    )
-
-
-def _one_kind(y: np.ndarray, name: str, first: int) -> np.ndarray:
-    """Labels of dtype object: strings as they are, numbers as NumPy's."""
-    if all(isinstance(label, str) for label in y):
+    if kind != "O" or all(isinstance(label, str) for label in y):
         return y
     if all(isinstance(label, (Real, np.bool_)) for label in y):
         numbers = np.array(y.tolist())
@@ -508,11 +452,17 @@ def _one_kind(y: np.ndarray, name: str, first: int) -> np.ndarray:
             return numbers
     k = next((k for k, label in enumerate(y) if type(label) is not type(y[0])), 0)
     other = f", and {name}[{first}] of type {type(y[0]).__name__}" if k else ""
-    spell = "label.decode()" if isinstance(y[k], bytes) else "str(label)"
+    way = "label.decode()" if isinstance(y[k], bytes) else "str(label)"
     raise TypeError(
         f"{name}[{first + k}] is {y[k]!r}, of type {type(y[k]).__name__}{other}: expected labels that are "
-        f"all strings or all numbers that NumPy can hold. Pass [{spell} for label in {name}]."
+        f"all strings or all numbers that NumPy can hold. Pass [{way} for label in {name}]."
     )
+
+
+def _is_missing(label: object) -> bool:
+    # pandas.NA is not equal to anything, itself included, and does not say so in a bool.
+    missing = label is None or type(label).__name__ in ("NAType", "NaTType")
+    return missing or (isinstance(label, (float, np.floating)) and not isfinite(label))
 
 
 def is_regression(y: ArrayLike, task: str) -> bool:
@@ -523,33 +473,22 @@ def is_regression(y: ArrayLike, task: str) -> bool:
     return bool(np.any(~np.isfinite(y) | (y != np.round(y))))
 
 
-def check_classes(classes: np.ndarray) -> np.ndarray:
-    """Return the classes if there are several."""
-    if classes.dtype.kind not in "biuU":  # whole numbers and strings can be nothing but classes
-        # Three times each: of as many classes as labels scikit-learn says that they look like a regression.
-        check_classification_targets(np.tile(classes, 3))
-    if classes.size < 2:
-        raise ValueError(
-            f"y has 1 class, {classes.tolist()[0]!r}: expected at least two, there is nothing to tell apart."
-        )
-    return classes
-
-
 def check_weights(sample_weight: Array, X: Array, *, scaled: bool = False) -> np.ndarray:
     """Return non-negative weights, one for each matrix, in `weight_unit` if ``scaled``; 1 for None."""
     n = X.shape[0]
     if sample_weight is None:
         return np.ones(n)
-    weight = check_weight_values(sample_weight)
-    weight = np.full(n, weight) if weight.ndim == 0 else weight
-    if weight.shape != (n,):
+    weight = as_numbers(sample_weight, "sample_weight")
+    if weight.shape not in ((), (n,)):
         raise ValueError(
             f"sample_weight.shape == {weight.shape}, expected ({n},): one weight for each matrix."
         )
+    weight = check_weight_values(weight)
+    weight = np.full(n, weight) if weight.ndim == 0 else weight
     if not weight.any():
         raise ValueError("sample_weight is zero for every matrix: nothing is left to learn from.")
-    check_weight_range(*weight_range(weight))
-    return weight * weight_unit(float(weight.max())) if scaled else weight
+    _, largest = weight_range(weight)
+    return weight * weight_unit(largest) if scaled else weight
 
 
 def leave_out(values: Any, sample_weight: Array | None) -> Any:
@@ -579,20 +518,19 @@ def check_weight_values(sample_weight: ArrayLike, first: int = 0) -> np.ndarray:
     return weight
 
 
-def weight_range(weight: np.ndarray) -> tuple[float, float]:
-    """Smallest and largest of the positive weights; infinity and 0 if there are none."""
+def weight_range(weight: np.ndarray, name: str = "sample_weight") -> tuple[float, float]:
+    """Smallest and largest positive weight, 0 without any; refused if the small ones are lost in rounding."""
     positive = weight[weight > 0]
-    return float(positive.min(initial=np.inf)), float(positive.max(initial=0.0))
-
-
-def check_weight_range(smallest: float, largest: float, name: str = "sample_weight") -> None:
-    """Refuse positive weights of which some are lost beside others."""
+    if not positive.size:
+        return 0.0, 0.0
+    smallest, largest = float(positive.min()), float(positive.max())
     if largest / _WEIGHTS > smallest * (1 + 1e-9):
         raise ValueError(
             f"{name} has positive weights from {smallest:.3g} to {largest:.3g}: expected a ratio of at most "
             f"{_WEIGHTS:.0e}, past which the small ones are lost in rounding. Set them to 0 to leave their "
             "matrices out, or make them larger."
         )
+    return smallest, largest
 
 
 def weight_unit(largest: float) -> float:
@@ -603,7 +541,14 @@ def weight_unit(largest: float) -> float:
 def class_scale(
     total: float, totals: np.ndarray, classes: np.ndarray, class_weight: ClassWeight
 ) -> np.ndarray:
-    """What the weights of each class are multiplied with, from the weight of all and of each."""
+    """What the weights of each class are multiplied with, from the weight of all and of each of several."""
+    if classes.dtype.kind not in "biuU":  # whole numbers and strings can be nothing but classes
+        # Three times each: of as many classes as labels scikit-learn says that they look like a regression.
+        check_classification_targets(np.tile(classes, 3))
+    if classes.size < 2:
+        raise ValueError(
+            f"y has 1 class, {classes.tolist()[0]!r}: expected at least two, there is nothing to tell apart."
+        )
     scale = np.ones(totals.size)
     if isinstance(class_weight, Mapping):
         scale = weights_by_label(classes, class_weight)
@@ -630,35 +575,7 @@ def weights_by_label(classes: np.ndarray, class_weight: Mapping[Hashable, float]
             f"labels among {labels}."
         )
     weight = np.array([float(class_weight.get(label, 1.0)) for label in labels])
-    check_weight_range(*weight_range(weight), "class_weight")
-    return weight * weight_unit(float(weight.max()))
-
-
-def check_domains(sample_domain: Any, n: int) -> np.ndarray:
-    """Return the domain of each of n matrices, all strings or all whole numbers."""
-    sample_domain = to_numpy(sample_domain)
-    given = np.asarray(sample_domain, dtype=None if hasattr(sample_domain, "dtype") else object)
-    if given.shape != (n,):
-        raise ValueError(
-            f"sample_domain has shape {given.shape} for {n} matrices: expected one domain for each."
-        )
-    domains = [int(v) if isinstance(v, float) and v.is_integer() else v for v in given.tolist()]
-    kind = str if isinstance(domains[0], str) else Integral
-    for i, domain in enumerate(domains):
-        if not isinstance(domain, kind) or isinstance(domain, bool):
-            raise ValueError(
-                f"sample_domain[{i}] is {domain!r}: expected strings, or whole numbers, for all matrices."
-            )
-    if kind is str:
-        return np.array(domains)
-    # By themselves, integers of int64 and uint64 together would become float64, and lose digits.
-    for dtype in (np.int64, np.uint64):
-        if np.iinfo(dtype).min <= min(domains) and max(domains) <= np.iinfo(dtype).max:
-            return np.array(domains, dtype=dtype)
-    raise ValueError(
-        f"sample_domain has whole numbers from {min(domains)} to {max(domains)}: expected a range that int64 "
-        "or uint64 can hold. Pass them as strings."
-    )
+    return weight * weight_unit(weight_range(weight, "class_weight")[1])
 
 
 def check_groups(groups: ArrayLike | None, n: int) -> np.ndarray | None:

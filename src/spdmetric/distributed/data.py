@@ -82,10 +82,7 @@ def check_cluster_data(
             "y holds regression targets, and from what stays on the workers only classes are learned: fit on "
             "X.compute(), or without a Dask client, which computes X chunk by chunk."
         )
-    classes = validation.check_classes(classes)
-    low, high = zip(*(survey.range for survey in surveys), strict=True)
-    validation.check_weight_range(min(low), max(high))
-    unit = validation.weight_unit(max(high))
+    unit = validation.weight_unit(validation.weight_range(np.ravel([survey.range for survey in surveys]))[1])
     sums = np.zeros((3, classes.size))  # weight, in a unit, its squares, and number of matrices of each class
     for survey in surveys:
         factors = np.array([[unit], [(unit / survey.unit) ** 2], [1.0]])
@@ -135,11 +132,11 @@ def _survey(
         X = validation.as_numpy(X, "X")
         validation.check_chunk(X, rank, k, rows, n_chunks)
         weight = np.ones(len(X)) if weight is None else validation.check_weight_values(weight, rows.start)
+        low, high = validation.weight_range(weight)
         y = validation.check_label_kind(validation.as_numpy(y, "y"), "y", rows.start)
     except (ValueError, TypeError) as error:
         return str(error)
     labels, codes = np.unique(y, return_inverse=True)
-    low, high = validation.weight_range(weight)
     unit = validation.weight_unit(high) if high > 0 else 1.0
     sums = np.stack([np.bincount(codes, weights=of) for of in (weight, (unit * weight) ** 2, weight > 0)])
     return Survey(labels, sums, unit, (low, high), np.array_equal(X, adjoint(X)))

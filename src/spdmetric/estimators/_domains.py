@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,32 @@ def recenter_domains(
     return recenter_rows(X, index, means), (names, np.stack(means))
 
 
+def check_domains(sample_domain: Any, n: int) -> np.ndarray:
+    """Return the domain of each of n matrices, all strings or all whole numbers."""
+    sample_domain = validation.to_numpy(sample_domain)
+    given = np.asarray(sample_domain, dtype=None if hasattr(sample_domain, "dtype") else object)
+    if given.shape != (n,):
+        raise ValueError(
+            f"sample_domain has shape {given.shape} for {n} matrices: expected one domain for each."
+        )
+    domains = [int(v) if isinstance(v, float) and v.is_integer() else v for v in given.tolist()]
+    kind = str if isinstance(domains[0], str) else Integral
+    for i, domain in enumerate(domains):
+        if not isinstance(domain, kind) or isinstance(domain, bool):
+            raise ValueError(
+                f"sample_domain[{i}] is {domain!r}: expected strings, or whole numbers, for all matrices."
+            )
+    if kind is str:
+        return np.array(domains)
+    try:  # by itself NumPy would make float64 of int64 and uint64 together, and lose digits
+        return np.array(domains, dtype=np.uint64 if max(domains) >= 2**63 else np.int64)
+    except OverflowError as error:
+        raise ValueError(
+            f"sample_domain has whole numbers from {min(domains)} to {max(domains)}: expected a range that "
+            "int64 or uint64 can hold. Pass them as strings."
+        ) from error
+
+
 def find_domain_means(
     X: Array,
     sample_domain: Array,
@@ -51,7 +78,7 @@ def find_domain_means(
 
     A domain that is not known has the mean of its matrices at hand, which are checked already in memory.
     """
-    domains = validation.leave_out(validation.check_domains(sample_domain, X.shape[0]), sample_weight)
+    domains = validation.leave_out(check_domains(sample_domain, X.shape[0]), sample_weight)
     names, index = np.unique(domains, return_inverse=True)
     weight = validation.check_weights(sample_weight, index)
     weight, means = weight / weight.max(), []
@@ -87,7 +114,7 @@ def share_between_domains(
     removes what it stands for.  It is near 0, or below, where domains have nothing to do with y.
     """
     target = check_target(y, y, sample_weight, None, task)[1]
-    index = np.unique(validation.check_domains(sample_domain, len(target.Y)), return_inverse=True)[1]
+    index = np.unique(check_domains(sample_domain, len(target.Y)), return_inverse=True)[1]
     w, Y = target.weight / target.weight.sum(), target.Y
     sums, size = np.zeros((index.max() + 1, Y.shape[1])), np.bincount(index, weights=w)
     np.add.at(sums, index, w[:, None] * Y)
@@ -128,7 +155,7 @@ def recenter_rows(X: Array, index: np.ndarray, means: list[np.ndarray]) -> Any:
 
 def groups_of_domains(sample_domain: Array, sample_weight: Array | None) -> np.ndarray | None:
     """Domains as groups that folds keep together, numbered as they come; None for fewer than two."""
-    domains = validation.check_domains(sample_domain, len(sample_domain))
+    domains = check_domains(sample_domain, len(sample_domain))
     domains = validation.leave_out(domains, sample_weight)
     _, first, index = np.unique(domains, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[index] if len(first) > 1 else None

@@ -21,7 +21,7 @@ from spdmetric.objectives.minibatch import Past, RunningMisalignment
 from spdmetric.objectives.start import Start, ViewStarts, find_start
 from spdmetric.objectives.weighting import Weighting
 from spdmetric.solvers import Descent, Record, Solution, Status
-from spdmetric.validation import check_weight_range, weight_range, weight_unit
+from spdmetric.validation import weight_range, weight_unit
 
 _RECORDS = 1000  # calls of partial_fit that the history goes back
 _PATIENCE = 8  # times the matrices that G0 needs are kept, if they are all of one class
@@ -50,7 +50,7 @@ class Stream:
     weighting: Weighting | None = None  # renewed with the point of the descent
     _past: Past | None = None  # what it takes of matrices that do not wait any more
     _waiting: tuple[np.ndarray, ...] | None = None  # matrices, codes and weights
-    _weights = (np.inf, 0.0)  # smallest and largest positive weight
+    _weights = (0.0, 0.0)  # smallest and largest positive weight
     _unit = 1.0  # what weights are multiplied with: only ratios matter
     _fixed = False  # G0
     _centered = 0  # matrices that G0 is the mean of
@@ -74,9 +74,7 @@ class Stream:
         began = time.perf_counter()
         if self._weights[1] == 0:  # the first batch
             self._unit = weight_unit(float(weight.max()))
-        smallest, largest = weight_range(weight)
-        self._weights = min(smallest, self._weights[0]), max(largest, self._weights[1])
-        check_weight_range(*self._weights)
+        self._weights = weight_range(np.append(weight, self._weights))
         has = weight > 0
         columns: tuple[np.ndarray, ...] = X[has], codes[has], weight[has] * self._unit
         self.counts += np.bincount(columns[1], minlength=self._classes.size)

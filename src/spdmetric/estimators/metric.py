@@ -327,8 +327,9 @@ class LogEuclideanMetric(FittedMetric):
         return stop
 
 
-# What each parameter may be, radius apart.
+# What each parameter may be.
 CONSTRAINTS: dict[str, validation.Constraint] = {
+    "radius": validation.RADIUS,
     "rank": optional(validation.COUNT),
     "weighting": one_of(None, "discriminant"),
     "init": one_of(*MEANS, "identity", other="an SPD matrix of shape (d, d)"),
@@ -369,7 +370,6 @@ _NOT_IN_A_STREAM = {
 
 def check_parameters(metric: LogEuclideanMetric) -> None:
     """Refuse parameters that mean nothing, or nothing together, before any data are looked at."""
-    validation.check_radius(metric.radius)
     for name, constraint in CONSTRAINTS.items():
         validation.check_value(name, getattr(metric, name), constraint)
     if metric.gamma is not None and metric.kernel == "linear":

@@ -89,16 +89,21 @@ class PlainStack:
     factors: dict[int, np.ndarray | None] = field(default_factory=dict)  # those that are kept, by number
     packed: CompiledStack | None = None
 
-    @property
-    def d(self) -> int:
-        return self.X.shape[-1]
-
     def _congruence(self, W: np.ndarray, k: int) -> np.ndarray:
-        """``W X W'`` of the k-th matrix, a large one."""
-        C = self.factors[k] if k in self.factors else _cholesky(self.X[k])
-        if self.again:
-            self.factors[k] = C
-        return _congruence(W, self.X[k], C)
+        """Lower triangle of ``W X W'`` of the k-th matrix, a large one; with ``X = C C'`` if that exists."""
+        if k in self.factors:
+            C = self.factors[k]
+        else:
+            try:
+                C = np.linalg.cholesky(self.X[k].astype(np.float64, copy=False))
+            except np.linalg.LinAlgError:
+                C = None
+            if self.again:
+                self.factors[k] = C
+        if C is None:
+            return _half_product(W @ self.X[k], W.T, lower=True)
+        root = dtrmm(1.0, C.T, W.T).T  # W C, of transposes, as BLAS has its arrays by columns
+        return root @ root.T
 
     def decompose(self, W: np.ndarray) -> PlainDecomposition | CompiledDecomposition:
         """Decompose ``W X W'``; where it has left float64 its logarithm is NaN."""
@@ -161,9 +166,9 @@ class PlainDecomposition:
         for row, log, V in zip(rows, self.logs, self.vectors, strict=True):
             N = _half_product(V.T, unvech(row) @ V, lower=False)
             for band in _bands(m):
-                N[band, band.start :] *= _h(log[band, None], log[band.start :])
+                N[band, band.start :] *= ucothu((log[band.start :] - log[band, None]) / 2)
             N.reshape(-1)[:: m + 1] /= 2
-            total -= _times_triangle(V, N, lower=False) @ V.T
+            total -= dtrmm(1.0, N.T, V.T, lower=1).T @ V.T  # V N, whose lower triangle is not read
         return total + total.T
 
     def pull_factor(self, rows: np.ndarray) -> np.ndarray:
@@ -326,27 +331,6 @@ def _half_product(A: np.ndarray, B: np.ndarray, *, lower: bool) -> np.ndarray:
     return out
 
 
-def _times_triangle(A: np.ndarray, N: np.ndarray, *, lower: bool) -> np.ndarray:
-    """The product A N of triangular N, whose other triangle is not read."""
-    return dtrmm(1.0, N.T, A.T, lower=not lower).T  # of transposes, as BLAS has its arrays by columns
-
-
-def _cholesky(X: np.ndarray) -> np.ndarray | None:
-    """Lower triangular C with ``C C' = X``, or None."""
-    try:
-        return np.linalg.cholesky(X.astype(np.float64, copy=False))
-    except np.linalg.LinAlgError:
-        return None
-
-
-def _congruence(W: np.ndarray, X: np.ndarray, C: np.ndarray | None) -> np.ndarray:
-    """Lower triangle of ``W X W'`` of a large matrix; with ``X = C C'`` in two thirds of the operations."""
-    if C is None:
-        return _half_product(W @ X, W.T, lower=True)
-    root = _times_triangle(W, C, lower=True)
-    return root @ root.T
-
-
 def _logarithm(logs: np.ndarray, V: np.ndarray) -> np.ndarray:
     """``V diag(logs) V'`` of large matrices, for logs that ascend: but for the smallest, a square."""
     m, low = logs.shape[-1], logs[:, :1]
@@ -354,10 +338,3 @@ def _logarithm(logs: np.ndarray, V: np.ndarray) -> np.ndarray:
     L = root @ root.mT
     L.reshape(-1, m * m)[:, :: m + 1] += low
     return L
-
-
-def _h(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """``(t/2) coth(t/2)`` of the gaps of log-eigenvalues ``low <= high``; those below come as they are."""
-    u = (high - low) / 2
-    u += 1e-30  # where they are equal this gives the limit, 1
-    return np.divide(u, np.tanh(u), out=u)

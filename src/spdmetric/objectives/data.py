@@ -31,7 +31,6 @@ from spdmetric.validation import (
     ClassWeight,
     as_numpy,
     check_chunk,
-    check_classes,
     check_labels,
     check_stack,
     check_weights,
@@ -165,7 +164,6 @@ def check_target(
     """The classes, None for regression targets, and the target."""
     if y is None or not is_regression(y, task):
         classes, codes = np.unique(check_labels(X, y), return_inverse=True)
-        classes = check_classes(classes)
         weight = check_weights(sample_weight, codes, scaled=True)
         totals = np.bincount(codes, weights=weight, minlength=classes.size)
         scale = class_scale(weight.sum(), totals, classes, class_weight)

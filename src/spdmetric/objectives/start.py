@@ -16,7 +16,14 @@ from spdmetric.linalg.symmetric import Array, congruence, is_complex, logm, powm
 from spdmetric.manifolds import Ball, ProductBall, RankBall
 from spdmetric.means import Average, find_mean
 from spdmetric.objectives.data import Data, Summand, Target, count_differences, take_view, view_sizes, whiten
-from spdmetric.validation import UninformativeDataError, check_radius, check_spd, is_definite, to_numpy
+from spdmetric.validation import (
+    RADIUS,
+    UninformativeDataError,
+    check_spd,
+    check_value,
+    is_definite,
+    to_numpy,
+)
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -92,7 +99,9 @@ class ViewStarts(NamedTuple):
         """The points within a distance of it, in the mean square of the views."""
         ranks = [None if rank is None else min(rank, len(start.center)) for start in self.views]
         balls = [start.ball(m, inf, real=False) for start, m in zip(self.views, ranks, strict=True)]
-        return ProductBall(balls, self.scales, check_radius(sqrt(len(balls)) * radius))
+        radius *= sqrt(len(balls))
+        check_value("radius", radius, RADIUS)
+        return ProductBall(balls, self.scales, radius)
 
 
 def find_start(

@@ -16,6 +16,7 @@ from __future__ import annotations
 import operator
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -94,16 +95,16 @@ mask_type = _VectorType(f"Mask{LANES}", ir.VectorType(ir.IntType(1), LANES))
 _VECTOR, _INTEGERS = lanes_type.vector, ir.VectorType(ir.IntType(64), LANES)
 
 
-def _splat(builder: ir.IRBuilder, scalar: ir.Value, vector: ir.VectorType) -> ir.Value:
-    """Return a vector with one value in all lanes."""
-    undefined = ir.Constant(vector, ir.Undefined)
+def _splat(builder: ir.IRBuilder, scalar: ir.Value) -> ir.Value:
+    """Return lanes that all have one value."""
+    undefined = ir.Constant(_VECTOR, ir.Undefined)
     one = builder.insert_element(undefined, scalar, ir.Constant(ir.IntType(32), 0))
     mask = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
     return builder.shuffle_vector(one, undefined, mask)
 
 
-def _as_lanes(builder: ir.IRBuilder, value: ir.Value, kind: types.Type) -> ir.Value:
-    return value if kind == lanes_type else _splat(builder, value, _VECTOR)
+def _as_vector(builder: ir.IRBuilder, value: ir.Value, kind: types.Type) -> ir.Value:
+    return _splat(builder, value) if kind == types.float64 else value
 
 
 # ---------------------------------------------------------------------------
@@ -111,53 +112,40 @@ def _as_lanes(builder: ir.IRBuilder, value: ir.Value, kind: types.Type) -> ir.Va
 # processor has such an instruction.
 
 
-def _is_number(kind: types.Type) -> bool:
-    return kind == lanes_type or kind == types.float64
+_NUMBERS = ((lanes_type, lanes_type), (lanes_type, types.float64), (types.float64, lanes_type))
 
 
-Emit = Callable[[ir.IRBuilder, ir.Value, ir.Value], ir.Value]
-
-
-def _register(op: Callable[..., object], result: types.Type, emit: Emit) -> None:
-    """Teach the compiler an operator between Lanes and Lanes, or Lanes and a float."""
+def _register(
+    op: Callable[..., object],
+    result: types.Type,
+    emit: Callable[[ir.IRBuilder, ir.Value, ir.Value], ir.Value],
+    operands: tuple[tuple[types.Type, types.Type], ...] = _NUMBERS,
+) -> None:
+    """Teach the compiler an operator, by default between Lanes and Lanes, or Lanes and a float."""
 
     class _Template(AbstractTemplate):
         def generic(self, args: tuple, kws: dict) -> Signature | None:
-            if len(args) == 2 and lanes_type in args and all(map(_is_number, args)):
-                return signature(result, *args)
-            return None
-
-    infer_global(op)(_Template)
+            return signature(result, *args) if args in operands else None
 
     def lower(context: BaseContext, builder: ir.IRBuilder, sig: Signature, args: tuple) -> ir.Value:
-        left, right = (_as_lanes(builder, a, kind) for a, kind in zip(args, sig.args, strict=True))
-        return emit(builder, left, right)
+        return emit(builder, *map(partial(_as_vector, builder), args, sig.args))
 
-    for kinds in ((lanes_type, lanes_type), (lanes_type, types.float64), (types.float64, lanes_type)):
+    infer_global(op)(_Template)
+    for kinds in operands:
         lower_builtin(op, *kinds)(lower)
 
 
-def _register_mask(op: Callable[..., object], emit: Emit) -> None:
-    class _Template(AbstractTemplate):
-        def generic(self, args: tuple, kws: dict) -> Signature | None:
-            return signature(mask_type, *args) if args == (mask_type, mask_type) else None
-
-    infer_global(op)(_Template)
-    lower_builtin(op, mask_type, mask_type)(lambda context, builder, sig, args: emit(builder, *args))
-
-
-_FLAGS = ("contract",)
-_register(operator.add, lanes_type, lambda b, x, y: b.fadd(x, y, flags=_FLAGS))
-_register(operator.sub, lanes_type, lambda b, x, y: b.fsub(x, y, flags=_FLAGS))
-_register(operator.mul, lanes_type, lambda b, x, y: b.fmul(x, y, flags=_FLAGS))
-_register(operator.truediv, lanes_type, lambda b, x, y: b.fdiv(x, y))
+_register(operator.add, lanes_type, lambda b, x, y: b.fadd(x, y, flags=("contract",)))
+_register(operator.sub, lanes_type, lambda b, x, y: b.fsub(x, y, flags=("contract",)))
+_register(operator.mul, lanes_type, lambda b, x, y: b.fmul(x, y, flags=("contract",)))
+_register(operator.truediv, lanes_type, ir.IRBuilder.fdiv)
 _register(operator.lt, mask_type, lambda b, x, y: b.fcmp_ordered("<", x, y))
 _register(operator.le, mask_type, lambda b, x, y: b.fcmp_ordered("<=", x, y))
 _register(operator.gt, mask_type, lambda b, x, y: b.fcmp_ordered(">", x, y))
 _register(operator.ge, mask_type, lambda b, x, y: b.fcmp_ordered(">=", x, y))
 _register(operator.eq, mask_type, lambda b, x, y: b.fcmp_ordered("==", x, y))
-_register_mask(operator.and_, lambda b, x, y: b.and_(x, y))
-_register_mask(operator.or_, lambda b, x, y: b.or_(x, y))
+_register(operator.and_, mask_type, ir.IRBuilder.and_, ((mask_type, mask_type),))
+_register(operator.or_, mask_type, ir.IRBuilder.or_, ((mask_type, mask_type),))
 
 
 # ---------------------------------------------------------------------------
@@ -220,7 +208,7 @@ def put2(typingctx, array, i, j, value):  # type: ignore[no-untyped-def]
 @intrinsic
 def fill(typingctx, value):  # type: ignore[no-untyped-def]
     """One float in all lanes."""
-    return lanes_type(types.float64), lambda context, builder, sig, args: _splat(builder, args[0], _VECTOR)
+    return lanes_type(types.float64), lambda context, builder, sig, args: _splat(builder, args[0])
 
 
 @intrinsic
@@ -228,8 +216,7 @@ def where(typingctx, mask, yes, no):  # type: ignore[no-untyped-def]
     """``yes`` in the lanes of the mask, ``no`` in the others."""
 
     def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
-        yes, no = (_as_lanes(builder, a, kind) for a, kind in zip(args[1:], sig.args[1:], strict=True))
-        return builder.select(args[0], yes, no)
+        return builder.select(*map(partial(_as_vector, builder), args, sig.args))
 
     return lanes_type(mask, yes, no), codegen
 

@@ -6,7 +6,7 @@
     here.pull(rows)                      # the derivative along W -> exp(-xi/2) W, of cotangents
     here.pull_factor(rows)               # the derivative in the entries of W
 
-Sums over the stack are taken in the order of its matrices.
+Sums over the stack are taken in the order of its matrices.  Kernels do not check bounds: shapes are asserted.
 """
 
 from __future__ import annotations
@@ -39,24 +39,16 @@ class CompiledStack:
     @classmethod
     def of(cls, X: np.ndarray) -> CompiledStack:
         """Pack matrices of shape (n, d, d), any real numbers; the lower triangles are read."""
-        X = np.asarray(X)
-        if X.ndim != 3 or X.shape[1] != X.shape[2] or 0 in X.shape:
-            raise ValueError(
-                f"Expected matrices of shape (n, d, d), at least one, got an array of shape {X.shape}."
-            )
-        n, d = X.shape[0], X.shape[-1]
+        n, d, _ = X.shape
+        assert X.shape == (max(n, 1), d, d)
         packed = empty((-(-n // LANES), d * (d + 1) // 2, LANES))
         kernels.pack(plain(X), packed)
         return cls(packed, n, d)
 
     def decompose(self, W: np.ndarray) -> CompiledDecomposition:
         """Decompose ``W X W'`` for every matrix, W of shape (m, d)."""
-        W = np.asarray(W, dtype=np.float64)
-        if W.ndim != 2 or W.shape[1] != self.d or W.shape[0] < 1:
-            raise ValueError(
-                f"Expected a factor of shape (m, {self.d}) for matrices of size {self.d}, got {W.shape}."
-            )
         (m, d), groups = W.shape, self.packed.shape[0]
+        assert d == self.d
         factor, order, column = np.empty((_even(m), d)), np.empty(m, np.int64), np.empty((m, m), np.int64)
         kernels.arrange(plain(W), np.empty(m), factor, order, column)
         values, logs = empty((2, groups, m, LANES))
@@ -91,7 +83,8 @@ class CompiledDecomposition:
         m = self.order.size
         result = np.empty((m, m))
         decomposed = self.values, self.logs, self.vectors
-        kernels.pull_frame(self._rows(rows), self.column, self.order, *decomposed, _scratch(m)[0], result)
+        assert rows.shape == self.features.shape
+        kernels.pull_frame(plain(rows), self.column, self.order, *decomposed, _scratch(m)[0], result)
         return result
 
     def pull_factor(self, rows: np.ndarray) -> np.ndarray:
@@ -100,15 +93,9 @@ class CompiledDecomposition:
         result = np.empty((m, d))
         at = self.stack.packed, self.factor, self.column, self.order
         decomposed = self.values, self.logs, self.vectors, self.products
-        kernels.pull_factor(self._rows(rows), *at, *decomposed, _scratch(max(m, d))[0], result)
+        assert rows.shape == self.features.shape
+        kernels.pull_factor(plain(rows), *at, *decomposed, _scratch(max(m, d))[0], result)
         return result
-
-    def _rows(self, rows: np.ndarray) -> np.ndarray:
-        if rows.shape != self.features.shape:
-            raise ValueError(
-                f"Expected cotangents of the shape of the features, {self.features.shape}, got {rows.shape}."
-            )
-        return plain(rows)
 
     @property
     def spread(self) -> np.ndarray:
