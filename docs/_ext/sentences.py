@@ -40,8 +40,7 @@ def all_sentences() -> Iterator[Sentence]:
     """Gather the sentences, file by file, in the order of the source."""
     for path in sorted(PACKAGE.rglob("*.py")):
         for node, texts in _nodes(ast.parse(path.read_text()), {}):
-            if (said := _says(node)) is not None:
-                kind, argument = said
+            for kind, argument in _says(node):
                 text = " ".join(_text(argument, texts).split())
                 if len(text) > 12:  # a bare name is no sentence
                     yield Sentence(str(path.relative_to(PACKAGE)), kind, text)
@@ -60,18 +59,24 @@ def _nodes(node: ast.AST, texts: Texts) -> Iterator[tuple[ast.AST, Texts]]:
         yield from _nodes(child, texts)
 
 
-def _says(node: ast.AST) -> tuple[str, ast.expr] | None:
-    """Kind and text of a node that raises an exception or warns."""
+def _says(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """Kind and text of what a node raises or warns of, or refuses as the value of a parameter."""
     if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and node.exc.args:
-        return ast.unparse(node.exc.func).rpartition(".")[2], node.exc.args[0]
+        yield ast.unparse(node.exc.func).rpartition(".")[2], node.exc.args[0]
     if isinstance(node, ast.Call) and ast.unparse(node.func) in WARNS and node.args:
         kind = ast.unparse(node.args[1]) if len(node.args) > 1 else "UserWarning"
-        return kind.rpartition(".")[2], node.args[0]
+        yield kind.rpartition(".")[2], node.args[0]
     if isinstance(node, ast.Call) and ast.unparse(node.func) == "require_extra":
         what, extra, *otherwise = node.args
         before, after = ast.Constant(": pip install 'spdmetric["), ast.Constant("]'")
-        return "ImportError", ast.JoinedStr([what, before, extra, after, *otherwise, ast.Constant(".")])
-    return None
+        yield "ImportError", ast.JoinedStr([what, before, extra, after, *otherwise, ast.Constant(".")])
+    if isinstance(node, ast.Tuple) and len(node.elts) == 2 and isinstance(node.elts[0], ast.Lambda):
+        # A constraint, see `check_value`.
+        yield "ValueError", ast.JoinedStr([ast.Constant("…: expected "), node.elts[1]])
+    for key, why in zip(node.keys, node.values, strict=True) if isinstance(node, ast.Dict) else ():
+        if isinstance(key, ast.Tuple):  # a value of a parameter, and why it is refused
+            name, value = (ast.literal_eval(part) for part in key.elts)
+            yield "ValueError", ast.JoinedStr([ast.Constant(f"{name}={value!r} "), why])
 
 
 def _text(node: ast.expr, texts: Texts) -> str:

@@ -84,9 +84,10 @@ def _find_spectra(X: Array) -> tuple[Array, Array] | None:
     """Eigenvalues of each matrix, ascending, and how many are not 0; None where all are surely definite."""
     d = X.shape[-1]
     if is_numpy_array(X):  # quick: a Cholesky factorization after shifting by the tolerance, by the trace
-        shift = d * _EPS * np.trace(X, axis1=-2, axis2=-1).real
+        shifted = X.copy()
+        np.einsum("nii->ni", shifted)[:] -= d * _EPS * np.trace(X, axis1=1, axis2=2).real[:, None]
         with suppress(np.linalg.LinAlgError):
-            np.linalg.cholesky(X - shift[:, None, None] * np.eye(d))
+            np.linalg.cholesky(shifted)
             return None
     xp = array_namespace(X)
     values = xp.linalg.eigvalsh(detached(X))

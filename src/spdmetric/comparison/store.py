@@ -28,7 +28,6 @@ try:
 except ImportError:  # Windows: a second process on one file is not noticed
     fcntl = None  # type: ignore[assignment]
 
-_OTHER = "choose another --out."
 T = TypeVar("T")
 Result = Any  # what JSON gives back as it was: numbers, lists, dicts; a text says why there is none
 Key = Mapping[str, Any]  # likewise
@@ -47,7 +46,7 @@ class Store:
         self._results: dict[str, Result] = {}
         if path is not None:
             if is_special(path):
-                raise ValueError(f"{path} is not a regular file: remove it, or {_OTHER}")
+                raise ValueError(f"{path} is not a regular file: remove it, or choose another --out.")
             with explain_os_error(path, "cannot be written"):
                 Path(path).parent.mkdir(parents=True, exist_ok=True)
                 self._file = Path(path).open("ab+")  # noqa: SIM115, until `close`
@@ -82,12 +81,14 @@ def _read_alone(file: BinaryIO) -> dict[str, Result]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            why = "is being written by another process: wait until it ends"
-            raise ValueError(f"{file.name} {why}, or {_OTHER}") from error
+            raise ValueError(
+                f"{file.name} is being written by another process: wait until it ends, or choose another "
+                "--out."
+            ) from error
     file.seek(0)
     text, beginning = file.read(), b'{"key": '
     if not beginning.startswith(text[: len(beginning)]):
-        raise ValueError(f"{file.name} is not a state file of spdmetric: remove it, or {_OTHER}")
+        raise ValueError(f"{file.name} is not a state file of spdmetric: remove it, or choose another --out.")
     whole = text.rfind(b"\n") + 1
     file.truncate(whole)
     found = {}
