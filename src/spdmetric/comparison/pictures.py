@@ -200,7 +200,8 @@ def _draw_embedding(plan: Plan, vectors: Sequence[np.ndarray]) -> style.Figure:
             faint, full = (own[of == c].T for own, of in zip(points, codes, strict=True))
             axes.plot(*faint[:, :500], mark, color=color, ms=3.5, alpha=0.3, mew=0, zorder=1)
             axes.plot(*full, mark, color=color, ms=5.5, mec="white", mew=0.5, label=name)
-        axes.set(xlabel="first principal component", ylabel="" if one else "second principal component")
+        up = "a row for each color" if one else "second principal component"
+        axes.set(xlabel="first principal component", ylabel=up)
         if one:  # classes have no order
             axes.set_yticks([])
         else:  # distances are what is learned
