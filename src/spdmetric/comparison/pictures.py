@@ -147,7 +147,7 @@ def _draw_patterns(patterns: np.ndarray, channels: Sequence[str] | None) -> styl
     shown = patterns[:6].T  # (d, k)
     names = range(1, len(shown) + 1) if channels is None else channels
     every = -(-len(shown) // 70)  # as many names as there is room for
-    with _begin(float(np.clip(0.9 + 0.16 * len(shown), 2.4, 12.0))) as (figure, axes):
+    with _begin(float(np.clip(0.9 + 0.16 * len(shown), 2.4, 10.5))) as (figure, axes):
         look: Any = {"vmin": -1, "vmax": 1, "aspect": "auto", "interpolation": "nearest"}
         axes.imshow(shown / np.abs(shown).max(axis=0), "RdBu_r", **look)
         axes.set(xlabel="component, the one that differs most first", ylabel="channel")
