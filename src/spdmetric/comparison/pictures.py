@@ -145,7 +145,7 @@ def _draw_patterns(patterns: np.ndarray, channels: Sequence[str] | None) -> styl
     shown = patterns[:6].T  # (d, k)
     names = range(1, len(shown) + 1) if channels is None else channels
     every = -(-len(shown) // 70)  # as many names as there is room for
-    with _begin(float(np.clip(0.9 + 0.16 * len(shown), 2.4, 12.0))) as (figure, axes):
+    with _begin(float(np.clip(0.9 + 0.16 * len(shown), 2.4, 10.5))) as (figure, axes):
         look: Any = {"vmin": -1, "vmax": 1, "aspect": "auto", "interpolation": "nearest"}
         axes.imshow(shown / np.abs(shown).max(axis=0), "RdBu_r", **look)
         axes.set(xlabel="component, the one that differs most first", ylabel="channel")
@@ -198,7 +198,8 @@ def _draw_embedding(plan: Plan, vectors: Sequence[np.ndarray]) -> style.Figure:
             faint, full = (own[of == c].T for own, of in zip(points, codes, strict=True))
             axes.plot(*faint[:, :500], mark, color=color, ms=3.5, alpha=0.3, mew=0, zorder=1)
             axes.plot(*full, mark, color=color, ms=5.5, mec="white", mew=0.5, label=name)
-        axes.set(xlabel="first principal component", ylabel="" if one else "second principal component")
+        up = "a row for each color" if one else "second principal component"
+        axes.set(xlabel="first principal component", ylabel=up)
         if one:  # classes have no order
             axes.set_yticks([])
         else:  # distances are what is learned
