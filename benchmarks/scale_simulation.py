@@ -21,7 +21,8 @@ import numpy as np
 
 from spdmetric.linalg.symmetric import compute_moments
 from spdmetric.manifolds import Ball
-from spdmetric.objectives.alignment import Misalignment, Target
+from spdmetric.objectives.alignment import Misalignment
+from spdmetric.objectives.data import ClassTarget, Data
 
 # Of no machine in particular: ten gigabits a second, and what a task costs Dask's scheduler at
 # most by its own documentation.  `on_workers` measures them where there is a cluster.
@@ -119,7 +120,7 @@ def calibrate(d: int, n: int = 4000, repeats: int = 3) -> Machine:
     p = d * (d + 1) // 2
     n = max(n, p + 1)  # fewer matrices than features would be evaluated in another way, which no worker takes
     X, codes = matrices(n, d)
-    objective = Misalignment(X, Target.one_hot(codes))
+    objective = Misalignment(Data(X, ClassTarget.from_codes(codes)))
     point = Ball(np.eye(d), 1.0).point(np.diag(np.linspace(-0.1, 0.1, d)))
     times = [_seconds(lambda: objective.at(point).gradient) for _ in range(repeats + 1)]
     features = np.random.default_rng(0).standard_normal((p, p))
