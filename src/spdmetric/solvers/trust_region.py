@@ -95,6 +95,7 @@ class TrustRegion:
         return iterate if self.delta >= 1e-12 * radius else None
 
     def learn(self, before: Iterate, after: Iterate) -> None:
+        """Remember a step and the change of the gradient along it, if they tell of a curvature."""
         self._lowest = None
         if before.active != after.active:
             self._scales = []
@@ -109,11 +110,9 @@ class TrustRegion:
             bent = 6 * (before.here.value - after.here.value) + 3 * float(step @ (g + before_g))
             change += (bent / square) * step
         inner = float(step @ change)
-        if inner > 1e-8 * sqrt(square) * norm(change):
-            unknown = self._precondition(change.reshape(after.gradient.shape))
-            self._remember(step, change, float(np.vdot(change, unknown)) / inner)
-
-    def _remember(self, step: np.ndarray, change: np.ndarray, scale: float) -> None:
+        if inner <= 1e-8 * sqrt(square) * norm(change):
+            return
+        unknown = self._precondition(change.reshape(after.gradient.shape))
         most = min(self.memory, max(20, 1_000_000 // step.size))  # 16 MB, if that is 20 pairs
         if not self._scales:
             self._pairs = np.empty((2, most, step.size))  # steps, changes
@@ -126,7 +125,7 @@ class TrustRegion:
         self._pairs[:, k] = step, change
         self._inner[: k + 1, k] = self._pairs[0, : k + 1] @ change
         self._inner[k, :k] = self._pairs[1, :k] @ step
-        self._scales.append(scale)
+        self._scales.append(float(np.vdot(change, unknown)) / inner)
 
     def step(self, iterate: Iterate) -> tuple[np.ndarray, float, float, bool]:
         """A step within the region of trust, its slope and bend, and whether it ends at the edge.
