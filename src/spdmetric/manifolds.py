@@ -12,7 +12,7 @@ real ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from math import hypot, inf, sqrt
 from typing import Any
 
@@ -84,8 +84,8 @@ class BallPoint:
         v = (self._P.conj().T @ gradient @ self._P) / self._sinhc
         return sqrt(np.vdot(v, v).real)
 
-    def preconditioner(self, curvature: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-        """Inverse curvature, about, as a function that makes a step of a gradient.
+    def precondition(self, gradient: np.ndarray, curvature: np.ndarray) -> np.ndarray:
+        """Inverse curvature, about, times a gradient: a step.
 
         Along a frame vector xi a function bends about as ``<xi, B xi>``, B the given estimate, (d, d): in its
         eigenbasis the inverse is a scaling of entries.  The trace is left, so that det(G) stays.  Far from
@@ -94,18 +94,13 @@ class BallPoint:
         """
         P, d, flatness = self._P, len(self._P), np.sqrt(np.sqrt(self._sinhc))
         b, Q = np.linalg.eigh(curvature)
-        scale = 2 / (b[:, None] + b)
-
-        def precondition(gradient: np.ndarray) -> np.ndarray:
-            X = Q.conj().T @ (flatness * (P.conj().T @ gradient @ P)) @ Q
-            diagonal = X.reshape(-1)[:: d + 1]  # a view
-            mean = sum(diagonal.tolist()) / d
-            diagonal -= mean
-            X *= scale
-            diagonal += mean - sum(diagonal.tolist()) / d
-            return P @ (flatness * (Q @ X @ Q.conj().T)) @ P.conj().T
-
-        return precondition
+        X = Q.conj().T @ (flatness * (P.conj().T @ gradient @ P)) @ Q
+        diagonal = X.reshape(-1)[:: d + 1]  # a view
+        mean = sum(diagonal.tolist()) / d
+        diagonal -= mean
+        X *= 2 / (b[:, None] + b)
+        diagonal += mean - sum(diagonal.tolist()) / d
+        return P @ (flatness * (Q @ X @ Q.conj().T)) @ P.conj().T
 
 
 class Ball:
@@ -210,9 +205,9 @@ class RankPoint:
         """Length of a gradient, in coordinates."""
         return sqrt(np.vdot(gradient, gradient).real)
 
-    def preconditioner(self, curvature: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    def precondition(self, gradient: np.ndarray, curvature: np.ndarray) -> np.ndarray:
         """Gradients as they are: rotated, they would leave the coordinates of this rank."""
-        return lambda gradient: gradient
+        return gradient
 
 
 class RankBall:
@@ -288,11 +283,11 @@ class ProductPoint:
         """Length of a gradient on the product of the manifolds."""
         return hypot(*(view.norm(part) for view, part in self._parts(gradient)))
 
-    def preconditioner(self, curvature: Any) -> Callable[[np.ndarray], np.ndarray]:
-        """Those of the views, each for its own part."""
-        parts = [curvature] if self.scales is None else curvature.views
-        of_views = [view.preconditioner(part) for view, part in zip(self.views, parts, strict=True)]
-        return lambda gradient: self._join(map(lambda f, part: f(part), of_views, self.split(gradient)))
+    def precondition(self, gradient: np.ndarray, curvature: Any) -> np.ndarray:
+        """A step of each view, by its own curvature."""
+        curvatures = [curvature] if self.scales is None else curvature.views
+        both = zip(self._parts(gradient), curvatures, strict=True)
+        return self._join(view.precondition(part, own) for (view, part), own in both)
 
     def widened(self, *ranks: int) -> ProductPoint:
         """More rows for each view, which is of low rank."""

@@ -23,7 +23,6 @@ from spdmetric.linalg.symmetric import Moments, Summary, adjoint
 from spdmetric.linalg.threads import one_thread
 from spdmetric.means import RowFunction, weighted_sum
 from spdmetric.objectives.data import (
-    Chunk,
     ClassTarget,
     Data,
     Summand,
