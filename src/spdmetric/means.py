@@ -134,8 +134,8 @@ def average_riemann(
     frame, condition = _start_frame(average)
     d = frame.factor.shape[-1]
     p = d * (d + 1) // 2
-    here = average(partial(_log_and_curvature, factor=frame.factor, n=n, square=True))
-    xp, square, here = array_namespace(here), unvech(detached(here[:p])), here[p:]
+    rows = average(partial(_log_and_curvature, factor=frame.factor, n=n, square=True))
+    xp, square, here = array_namespace(rows), unvech(detached(rows[:p])), rows[p:]
     L = unvech(_traceless(detached(here[:p])))
     guess = partial(_solve_guess, *xp.linalg.eigh(square - L @ L))
     length, secants, rate = float(xp.linalg.vector_norm(detached(here[:p]))), Secants(), 1.0
@@ -152,8 +152,8 @@ def average_riemann(
         else:  # the secants have misled: forget them, and take a step that cannot be too long
             secants, moved = Secants(), frame.move(J * (2 / (1 + bound)))
             here = average(partial(_log_and_curvature, factor=moved.factor, n=n))
-        frame, before, length = moved, length, float(xp.linalg.vector_norm(detached(here[:p])))
-        rate = length / before
+        frame, after = moved, float(xp.linalg.vector_norm(detached(here[:p])))
+        rate, length = after / length, after
     warn_at_caller(
         f"The Riemannian mean stopped after {max_iter} iterations with a gradient of length "
         f"{length:.2g} (tol={tol:.2g}): raise max_iter, or look for outlying matrices.",
