@@ -110,7 +110,7 @@ class TrustRegion:
             bent = 6 * (before.here.value - after.here.value) + 3 * float(step @ (g + before_g))
             change += (bent / square) * step
         inner = float(step @ change)
-        if inner <= 1e-8 * sqrt(square) * norm(change):
+        if not inner > 1e-8 * sqrt(square) * norm(change):  # nor is it where it is no number
             return
         unknown = point.precondition(change.reshape(after.gradient.shape), curvature)
         most = min(self.memory, max(20, 1_000_000 // step.size))  # 16 MB, if that is 20 pairs
