@@ -222,19 +222,25 @@ def test_the_secant_step_is_that_of_dense_bfgs(radius, memory, rng):
     )
     assert iterate.active == (radius == 3.0)
     model, A = TrustRegion(1e9, memory), np.diag(rng.uniform(1, 5, d * d))
-    model._precondition = even = point.preconditioner(curvature)
+
+    def seen(S, gradient, value):
+        there = SimpleNamespace(S=S, precondition=point.precondition)
+        here = SimpleNamespace(point=there, value=value, curvature_estimate=curvature)
+        return SimpleNamespace(active=iterate.active, tangent=iterate.tangent, gradient=gradient, here=here)
+
     pairs, scales = [], []
     for _ in range(6):
         step = iterate.tangent(symmetric(rng, d))
         change = iterate.tangent(symmetrize((A @ step.ravel()).reshape(d, d)))
         assert np.vdot(step, change) > 0
-        scales.append(rng.uniform(0.5, 2))
-        model._remember(step.ravel(), change.ravel(), scales[-1])
+        scales.append(np.vdot(change, point.precondition(change, curvature)) / np.vdot(step, change))
+        value = np.vdot(step, change) / 2  # of a quadratic: the values agree with the gradients
+        model.learn(seen(0 * step, 0 * change, 0.0), seen(step, change, value))
         pairs.append((step.ravel(), change.ravel()))
     pairs = pairs[-memory:]
     tangent = np.array([iterate.tangent(e.reshape(d, d)).ravel() for e in np.eye(d * d)])
     basis = [symmetrize(e.reshape(d, d)) for e in np.eye(d * d)]
-    P = tangent @ np.array([even(e).ravel() for e in basis]) @ tangent
+    P = tangent @ np.array([point.precondition(e, curvature).ravel() for e in basis]) @ tangent
     expected = -dense_inverse(pairs, P, min(scales[-memory:])) @ iterate.gradient.ravel()
     step, slope, bend, at_edge = model.step(iterate)
     np.testing.assert_allclose(step.ravel(), expected, rtol=1e-9, atol=1e-12)

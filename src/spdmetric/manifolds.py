@@ -12,8 +12,8 @@ real ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from math import hypot, sqrt
+from collections.abc import Iterable
+from math import hypot, inf, sqrt
 from typing import Any
 
 import numpy as np
@@ -31,12 +31,16 @@ class BallPoint:
     Frobenius norm.
 
     The eigenvalues s ascend, so the factor is graded by rows, the largest first: far out, the symmetric
-    ``exp(-S/2) W0`` would drown small eigenvalues of ``W X W'`` in rounding.
+    ``exp(-S/2) W0`` would drown small eigenvalues of ``W X W'`` in rounding.  Outside the ball of a radius,
+    the point is brought back toward the center.
     """
 
     low_rank = False
 
-    def __init__(self, s: np.ndarray, P: np.ndarray, root: np.ndarray):
+    def __init__(self, s: np.ndarray, P: np.ndarray, root: np.ndarray, radius: float = inf):
+        length = sqrt(s @ s)
+        if length > radius:
+            s = s * (radius / length)
         self._s, self._P = s, P
         self._root, self.square = root, float(s @ s)  # of the distance from the center
         self.factor = np.exp(-s / 2)[:, None] * (P.conj().T @ root)  # (d, d)
@@ -80,8 +84,8 @@ class BallPoint:
         v = (self._P.conj().T @ gradient @ self._P) / self._sinhc
         return sqrt(np.vdot(v, v).real)
 
-    def preconditioner(self, curvature: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-        """Inverse curvature, about, as a function that makes a step of a gradient.
+    def precondition(self, gradient: np.ndarray, curvature: np.ndarray) -> np.ndarray:
+        """Inverse curvature, about, times a gradient: a step.
 
         Along a frame vector xi a function bends about as ``<xi, B xi>``, B the given estimate, (d, d): in its
         eigenbasis the inverse is a scaling of entries.  The trace is left, so that det(G) stays.  Far from
@@ -90,18 +94,13 @@ class BallPoint:
         """
         P, d, flatness = self._P, len(self._P), np.sqrt(np.sqrt(self._sinhc))
         b, Q = np.linalg.eigh(curvature)
-        scale = 2 / (b[:, None] + b)
-
-        def precondition(gradient: np.ndarray) -> np.ndarray:
-            X = Q.conj().T @ (flatness * (P.conj().T @ gradient @ P)) @ Q
-            diagonal = X.reshape(-1)[:: d + 1]  # a view
-            mean = sum(diagonal.tolist()) / d
-            diagonal -= mean
-            X *= scale
-            diagonal += mean - sum(diagonal.tolist()) / d
-            return P @ (flatness * (Q @ X @ Q.conj().T)) @ P.conj().T
-
-        return precondition
+        X = Q.conj().T @ (flatness * (P.conj().T @ gradient @ P)) @ Q
+        diagonal = X.reshape(-1)[:: d + 1]  # a view
+        mean = sum(diagonal.tolist()) / d
+        diagonal -= mean
+        X *= 2 / (b[:, None] + b)
+        diagonal += mean - sum(diagonal.tolist()) / d
+        return P @ (flatness * (Q @ X @ Q.conj().T)) @ P.conj().T
 
 
 class Ball:
@@ -109,13 +108,8 @@ class Ball:
 
     def __init__(self, center: Array, radius: float):
         self.radius = radius
-        self._root = powm(center, -0.5)
-
-    @property
-    def center(self) -> BallPoint:
-        """The center of the ball."""
-        d = len(self._root)
-        return BallPoint(np.zeros(d), np.eye(d, dtype=self._root.dtype), self._root)
+        self._root = root = powm(center, -0.5)
+        self.center = BallPoint(np.zeros(len(root)), np.eye(len(root), dtype=root.dtype), root)
 
     def point(self, S: Array) -> BallPoint:
         """Return the point with normal coordinates ``S``."""
@@ -123,7 +117,7 @@ class Ball:
 
     def retract(self, point: BallPoint, step: Array) -> BallPoint:
         """Follow a straight line of coordinates; outside the ball, return to it toward the center."""
-        return self._inside(*np.linalg.eigh(point.S + step))
+        return BallPoint(*np.linalg.eigh(point.S + step), self._root, self.radius)
 
     def geodesic(self, point: BallPoint, step: Array) -> BallPoint:
         """Follow the geodesic in direction ``step``, Eq. (6) of [Yger2015]_; outside, return to the ball."""
@@ -134,13 +128,7 @@ class Ball:
         # twice the digits that the eigenvalues of the product would.
         _, sigma, Qt = np.linalg.svd(expm(xi / 2) * np.exp(s / 2))
         # Singular values descend; a factor keeps its digits only if s ascends.
-        return self._inside(2 * np.log(sigma[::-1]), P @ Qt.conj().T[:, ::-1])
-
-    def _inside(self, s: np.ndarray, P: np.ndarray) -> BallPoint:
-        length = sqrt(s @ s)
-        if length > self.radius:
-            s = s * (self.radius / length)
-        return BallPoint(s, P, self._root)
+        return BallPoint(2 * np.log(sigma[::-1]), P @ Qt.conj().T[:, ::-1], self._root, self.radius)
 
 
 # -- Factors of low rank ------------------------------------------------------
@@ -217,21 +205,16 @@ class RankPoint:
         """Length of a gradient, in coordinates."""
         return sqrt(np.vdot(gradient, gradient).real)
 
-    def preconditioner(self, curvature: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    def precondition(self, gradient: np.ndarray, curvature: np.ndarray) -> np.ndarray:
         """Gradients as they are: rotated, they would leave the coordinates of this rank."""
-        return lambda gradient: gradient
+        return gradient
 
 
 class RankBall:
     """Factors of rank m around the first m axes of R^d, up to a norm of the coordinates."""
 
     def __init__(self, d: int, rank: int, radius: float, dtype: Any = np.float64):
-        self.d, self.rank, self.radius, self.dtype = d, rank, radius, dtype
-
-    @property
-    def center(self) -> RankPoint:
-        """The first m axes."""
-        return self.point(np.zeros((self.rank, self.d), self.dtype))
+        self.radius, self.center = radius, RankPoint(np.zeros((rank, d), dtype))
 
     def point(self, S: Array) -> RankPoint:
         """Return the point with coordinates ``S``, (m, d)."""
@@ -300,11 +283,11 @@ class ProductPoint:
         """Length of a gradient on the product of the manifolds."""
         return hypot(*(view.norm(part) for view, part in self._parts(gradient)))
 
-    def preconditioner(self, curvature: Any) -> Callable[[np.ndarray], np.ndarray]:
-        """Those of the views, each for its own part."""
-        parts = [curvature] if self.scales is None else curvature.views
-        of_views = [view.preconditioner(part) for view, part in zip(self.views, parts, strict=True)]
-        return lambda gradient: self._join(map(lambda f, part: f(part), of_views, self.split(gradient)))
+    def precondition(self, gradient: np.ndarray, curvature: Any) -> np.ndarray:
+        """A step of each view, by its own curvature."""
+        curvatures = [curvature] if self.scales is None else curvature.views
+        both = zip(self._parts(gradient), curvatures, strict=True)
+        return self._join(view.precondition(part, own) for (view, part), own in both)
 
     def widened(self, *ranks: int) -> ProductPoint:
         """More rows for each view, which is of low rank."""
@@ -326,11 +309,7 @@ class ProductBall:
 
     def __init__(self, balls: Iterable[Any], scales: tuple[float, ...] | None, radius: float):
         self._balls, self._scales, self.radius = tuple(balls), scales, radius
-
-    @property
-    def center(self) -> ProductPoint:
-        """The centers of all views."""
-        return ProductPoint((ball.center for ball in self._balls), self._scales)
+        self.center = ProductPoint((ball.center for ball in self._balls), scales)
 
     def point(self, S: Array) -> ProductPoint:
         """Return the point with coordinates ``S``; of each view the nearest ones are taken."""

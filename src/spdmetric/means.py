@@ -135,35 +135,31 @@ def average_riemann(
     d = frame.factor.shape[-1]
     p = d * (d + 1) // 2
     rows = average(partial(_log_and_curvature, factor=frame.factor, n=n, square=True))
-    J = unvech(_traceless(detached(rows[p : 2 * p])))
-    guess = _guess_hessian(unvech(detached(rows[:p])) - J @ J)
-
-    def look(frame: Frame, mean: Array | None = None) -> MeanLog:
-        """At a frame; the mean of `_log_and_curvature` there may be known."""
-        mean = average(partial(_log_and_curvature, factor=frame.factor, n=n)) if mean is None else mean
-        J, rest = mean[:-3], [float(detached(mean[k])) for k in (-3, -2, -1)]
-        return MeanLog(frame, J, float(array_namespace(J).linalg.vector_norm(detached(J))), *rest)
-
-    here, secants, rate = look(frame, rows[p:]), Secants(), 1.0
+    xp, square, here = array_namespace(rows), unvech(detached(rows[:p])), rows[p:]
+    L = unvech(_traceless(detached(here[:p])))
+    guess = partial(_solve_guess, *xp.linalg.eigh(square - L @ L))
+    length, secants, rate = float(xp.linalg.vector_norm(detached(here[:p]))), Secants(), 1.0
     for _ in range(max_iter):
-        step = secants.solve(here.J, here.curvature, guess)
-        frame = here.frame.move(step)
+        J, (curvature, bound, ratio) = here[:p], (float(detached(here[k])) for k in (-3, -2, -1))
+        step = secants.solve(J, curvature, guess)
+        moved = frame.move(step)
         # The smallest log-eigenvalues are known no better than to the condition numbers times eps.
-        floor = d * _EPS * (here.condition + condition)
-        if min(rate, 1.0) * here.length <= max(tol, floor):
-            return frame.root @ frame.root.mT
-        there = look(frame)
-        if there.length < here.length:
-            secants.learn(detached(step), detached(here.J - there.J))
+        if min(rate, 1.0) * length <= max(tol, d * _EPS * (ratio + condition)):
+            return moved.root @ moved.root.mT
+        here = average(partial(_log_and_curvature, factor=moved.factor, n=n))
+        if float(xp.linalg.vector_norm(detached(here[:p]))) < length:
+            secants.learn(detached(step), detached(J - here[:p]))
         else:  # the secants have misled: forget them, and take a step that cannot be too long
-            secants, there = Secants(), look(here.frame.move(here.J * (2 / (1 + here.bound))))
-        rate, here = there.length / here.length, there
+            secants, moved = Secants(), frame.move(J * (2 / (1 + bound)))
+            here = average(partial(_log_and_curvature, factor=moved.factor, n=n))
+        frame, after = moved, float(xp.linalg.vector_norm(detached(here[:p])))
+        rate, length = after / length, after
     warn_at_caller(
         f"The Riemannian mean stopped after {max_iter} iterations with a gradient of length "
-        f"{here.length:.2g} (tol={tol:.2g}): raise max_iter, or look for outlying matrices.",
+        f"{length:.2g} (tol={tol:.2g}): raise max_iter, or look for outlying matrices.",
         ConvergenceWarning,
     )
-    return here.frame.root @ here.frame.root.mT
+    return frame.root @ frame.root.mT
 
 
 def average_median(
@@ -248,37 +244,20 @@ def _start_frame(average: Average) -> tuple[Frame, float]:
     return Frame(compose(s**0.5, V), compose(s**-0.5, V)), float(detached(s[-1] / s[0]))
 
 
-class MeanLog(NamedTuple):
-    """Mean tangent vector at a point: minus the gradient of half the mean squared distance."""
-
-    frame: Frame
-    J: Array  # (p,)
-    length: float
-    curvature: float  # of half the mean squared distance, about, on the mean of all directions
-    bound: float  # in no direction is it more
-    condition: float  # condition number of the whitened matrices
-
-
-def _guess_hessian(M: Array) -> Guess:
-    """The inverse of a guess of the Hessian of half the mean squared distance.
+def _solve_guess(values: Array, P: Array, q: Array, curvature: float) -> Array:
+    """The inverse of a guess of the Hessian of half the mean squared distance, times a vector.
 
     To second order in the logarithms L it is ``x -> x + mean [L, [L, x]] / 12``, mainly ``M x + x M`` over 12
-    with M the mean of L^2 (``docs/math.md``).
+    with ``M = P diag(values) P'`` the mean of L^2 (``docs/math.md``).  Along the trace it is 1, exactly.
     """
-    xp = array_namespace(M)
-    values, P = xp.linalg.eigh(M)
+    xp = array_namespace(values)
     square = values[:, None] + values[None, :]  # of the root mean square gap
     excess = ucothu(xp.sqrt(xp.where(square > 0, square, 0.0)) / 2) - 1  # of the curvature over 1
     mean = float(xp.mean(excess))
     excess = excess / mean if mean > 0 else excess
-
-    def solve(q: Array, curvature: float) -> Array:
-        """Along the trace the Hessian is 1, exactly."""
-        rest = _traceless(q)
-        hat = P.mT @ unvech(rest) @ P / (1 + (curvature - 1) * excess)
-        return q - rest + _traceless(vech(P @ hat @ P.mT))
-
-    return solve
+    rest = _traceless(q)
+    hat = P.mT @ unvech(rest) @ P / (1 + (curvature - 1) * excess)
+    return q - rest + _traceless(vech(P @ hat @ P.mT))
 
 
 @dataclass
@@ -312,7 +291,9 @@ class Secants:
 def _log_and_curvature(X: Array, factor: Array, n: int | None, square: bool = False) -> Array:
     """The vectors of ``log(W X W')``, behind them two curvatures and the condition number.
 
-    With ``square``, before them the vectors of the squared logarithms without their traces.
+    With ``square``, before them the vectors of the squared logarithms without their traces.  The mean vector
+    is minus the gradient of half the mean squared distance; of its curvature the first number is about the
+    mean over all directions, and the second a bound.
 
     Along an eigenvector pair with gap t of log-eigenvalues the curvature of half the squared distance is
     ``(t/2) coth(t/2)``; its mean is taken at the root mean square gap, which the vector tells.

@@ -407,7 +407,7 @@ def is_finite_number(value: object) -> TypeGuard[Real]:
 
 
 RADIUS: Constraint = (
-    lambda value: is_finite_number(value) and 0 <= float(value) <= LARGEST_RADIUS,
+    lambda value: isinstance(value, Real) and 0 <= value <= LARGEST_RADIUS,  # type: ignore[operator]
     f"a finite number >= 0, at most {LARGEST_RADIUS:g}, the largest affine-invariant distance from the "
     "start. Without a bound the search runs away to degenerate G, whose eigenvalues float64 cannot hold; 10 "
     "is the default, 2 to 20 are usual",

@@ -19,11 +19,10 @@ from spdmetric import validation
 from spdmetric.distributed.arrays import chunk_rows
 from spdmetric.distributed.cluster import Cluster
 from spdmetric.linalg.batch import Decomposition, Factor
-from spdmetric.linalg.symmetric import Moments, Summary, adjoint, lazy
+from spdmetric.linalg.symmetric import Moments, Summary, adjoint
 from spdmetric.linalg.threads import one_thread
 from spdmetric.means import RowFunction, weighted_sum
 from spdmetric.objectives.data import (
-    Chunk,
     ClassTarget,
     Data,
     Summand,
@@ -164,11 +163,8 @@ class Block(Data):
         )
         super().__post_init__()
         self.in_memory = self.keep
-
-    @lazy
-    def chunks(self) -> list[Chunk]:
-        """The pieces, packed in any case."""
-        return [Chunk(self.X, rows, self.target.part(rows), self.n, keep=True) for rows in self._rows]
+        for piece in self.chunks:  # packed in any case, by kernels that are those of all
+            piece.n, piece.keep = self.n, True
 
     def __sizeof__(self) -> int:
         return 8 * prod(self.shape)

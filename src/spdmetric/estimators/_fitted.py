@@ -63,18 +63,24 @@ class FittedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StackEstim
     view_names_: tuple[str, ...] | None = None
     _stream: Stream | None = None
 
-    def _keep_input(self, shape: tuple[int, ...], names: Any, classes: Any, domains: Any = None) -> None:
-        """Set the attributes that say what was learned from."""
-        self.n_features_in_, self.n_views_ = shape[-1], shape[1] if len(shape) == 4 else None
-        self.view_names_, self.classes_ = names, classes
-        self.domains_, self.domain_means_ = (None, None) if domains is None else domains
-
-    def _keep(self, start: Any, solution: Solution, weighting: Weighting | None) -> None:
-        """Set the attributes that say what was learned.
+    def _keep(
+        self,
+        start: Any,
+        solution: Solution,
+        weighting: Weighting | None,
+        shape: tuple[int, ...],
+        names: Any,
+        classes: Any,
+        domains: Any = None,
+    ) -> None:
+        """Set the attributes that say what was learned, and from what.
 
         At full rank the factor is made symmetric: ``W W0 = U diag(sigma) V'`` is ``U V'`` times the symmetric
         ``V diag(sigma) V'``.
         """
+        self.n_features_in_, self.n_views_ = shape[-1], shape[1] if len(shape) == 4 else None
+        self.view_names_, self.classes_ = names, classes
+        self.domains_, self.domain_means_ = (None, None) if domains is None else domains
         point: Any = solution.point
         several = isinstance(start, ViewStarts)
         starts, points = (start.views, point.views) if several else ((start,), (point,))

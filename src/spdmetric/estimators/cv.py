@@ -288,12 +288,17 @@ class LogEuclideanMetricCV(FittedMetric):
         self.best_params_ = self.cv_results_["params"][self.best_index_]
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
         self.n_neighbors_ = chosen.n_neighbors
-        self._keep_input(data.shape, getattr(X, "view_names", None), classes, domains)
         radii = selection.values_of("radius", (one for one in candidates if one.rank == chosen.rank))
-        return self._learn_chosen(whitened[chosen.views], chosen, radii, metric)
+        inputs = data.shape, getattr(X, "view_names", None), classes, domains
+        return self._learn_chosen(whitened[chosen.views], chosen, radii, metric, inputs)
 
     def _learn_chosen(
-        self, whitened: Whitened, chosen: Candidate, radii: list[float], metric: LogEuclideanMetric
+        self,
+        whitened: Whitened,
+        chosen: Candidate,
+        radii: list[float],
+        metric: LogEuclideanMetric,
+        inputs: tuple[Any, ...],
     ) -> Training:
         """Learn the chosen metric on all matrices, from the center that the folds have used."""
         problem = whitened.find_problem(slice(None), chosen.rank, metric, searched=radii != [0.0])
@@ -301,9 +306,8 @@ class LogEuclideanMetricCV(FittedMetric):
         solution = solutions[radii.index(chosen.radius)]
         weighting = None if chosen.weighting is None else learn_weighting(solution)
         start: Any = problem.start
-        self._keep(
-            start if whitened.center is None else start.placed_at(whitened.center), solution, weighting
-        )
+        placed = start if whitened.center is None else start.placed_at(whitened.center)
+        self._keep(placed, solution, weighting, *inputs)
         points = [solution.point for solution in solutions]
         self.path_ = Bunch(
             radius=np.array(radii, dtype=float),

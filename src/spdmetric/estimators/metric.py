@@ -244,8 +244,8 @@ class LogEuclideanMetric(FittedMetric):
             del data  # what the problem does not keep need not stay on the workers
             (solution,) = solve_path(problem, [float(self.radius)], self, self._report)
             weighting = None if self.weighting is None else learn_weighting(solution)
-            self._keep_input(shape, getattr(X, "view_names", None), classes, domains)
-            self._keep(start, solution, weighting)
+            names = getattr(X, "view_names", None)
+            self._keep(start, solution, weighting, shape, names, classes, domains)
         if solution.status.name not in ("CONVERGED", "NOISE", "CALLBACK"):
             warn_at_caller(
                 f"{type(self).__name__}: {solution.status.value} (KKT residual {solution.residual:.2g}, "
@@ -307,8 +307,7 @@ class LogEuclideanMetric(FittedMetric):
         self._report(stream.history[-1])
         if past is None:
             draw_seed(self.random_state)  # that of the stream, drawn from a copy
-        self._keep_input(X.shape, names, classes)
-        self._keep(stream.start, solution, stream.weighting)
+        self._keep(stream.start, solution, stream.weighting, X.shape, names, classes)
         self._stream = stream
         return self
 

@@ -14,6 +14,7 @@ n^2 p operations instead of n p^2.  Solvers minimize the *misalignment* 1 - f; t
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import isfinite, sqrt
 from typing import Any
 
@@ -37,6 +38,7 @@ from spdmetric.objectives.weighting import (
 _EVEN = 0.3
 
 
+@dataclass(eq=False)
 class Misalignment:
     """``1 - f`` as a function of a factor W of the reference point.
 
@@ -48,9 +50,8 @@ class Misalignment:
         Orthogonal; the objective is that of the matrices ``R X R'``, of which none is computed.
     """
 
-    def __init__(self, data: Data, rotation: Factor | None = None):
-        self.data, self.rotation = data, rotation
-        self.target_norm = float(np.linalg.norm(data.target.squares))  # of B
+    data: Data
+    rotation: Factor | None = None
 
     def at(self, point: FactorPoint) -> Evaluation:
         """Evaluate at a point."""
@@ -88,8 +89,8 @@ class Evaluation:
             return -np.inf
         K = self._gram_matrix if self.gram else None
         self._C_norm = self.summary.C_norm if K is None else sqrt(np.vdot(K, K))
-        scale = self._C_norm * self.objective.target_norm
-        return float(np.vdot(A, A)) / scale if scale > 0 else 0.0
+        self._norms = self._C_norm * float(np.linalg.norm(self.data.target.squares))  # of C and B
+        return float(np.vdot(A, A)) / self._norms if self._norms > 0 else 0.0
 
     @lazy
     def gradient(self) -> np.ndarray:
@@ -173,7 +174,7 @@ class Evaluation:
 
     def _cotangents(self) -> Any:
         """What all chunks need to know to pull back, and nobody else: derivatives in features or moments."""
-        scale = -2 / (self._C_norm * self.objective.target_norm)  # the sign makes f a misalignment
+        scale = -2 / self._norms  # the sign makes f a misalignment
         other = -scale * float(np.vdot(self.summary.A, self.summary.A)) / self._C_norm**2
         if not self.gram:
             return self.data.call(scale_moments, self.moments, scale, other)  # once, where they are

@@ -24,7 +24,7 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import check_consistent_length
 
 from spdmetric.linalg.batch import Decomposition, Factor, Stack, Views, make_stack
-from spdmetric.linalg.symmetric import Array, Moments, Summary, adjoint, congruence, lazy, symmetrize
+from spdmetric.linalg.symmetric import Array, Moments, Summary, adjoint, congruence, symmetrize
 from spdmetric.linalg.threads import Map
 from spdmetric.means import RowFunction
 from spdmetric.validation import (
@@ -271,6 +271,8 @@ class Data:
         # Whether what is computed of all matrices is kept there too.
         self._held = isinstance(self.X, np.ndarray | Views)
         self.in_memory = self._held and fits(prod(self.shape[:-2]), self.shape[-1])
+        n, keep = self.shape[0], self.in_memory
+        self.chunks = [Chunk(self.X, rows, self.target.part(rows), n, keep) for rows in self._rows]
 
     def take(self, index: Rows) -> Data:
         """Some of them; classes may be absent."""
@@ -309,12 +311,6 @@ class Data:
         return replace(self, X=lazy_stack, rows=self._rows)
 
     # -- chunks at a factor ---------------------------------------------------
-
-    @lazy
-    def chunks(self) -> list[Chunk]:
-        """All chunks, in their order."""
-        n, keep = self.shape[0], self.in_memory
-        return [Chunk(self.X, rows, self.target.part(rows), n, keep) for rows in self._rows]
 
     def decompose(self, W: Factor, *, gram: bool) -> tuple[Moments, Summary, list[Decomposition]]:
         """Moments of all chunks at W, their summary, and the chunks decomposed, none if they are not kept."""

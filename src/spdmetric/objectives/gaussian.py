@@ -10,17 +10,17 @@ A width that is not set is *learned*: ``f = max over gamma`` at every point, wit
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
 from numpy.polynomial import Polynomial
 
-from spdmetric.linalg.batch import Factor
 from spdmetric.linalg.symmetric import lazy
 from spdmetric.manifolds import FactorPoint
 from spdmetric.objectives.alignment import Evaluation, Misalignment
-from spdmetric.objectives.data import Data, Target
+from spdmetric.objectives.data import Target
 
 # Candidates for log tau, each twice the one before.  The mean of delta^2 is 2 spread^2: below,
 # the kernel is the linear one to within 0.1 %; above, it tells every matrix from every other,
@@ -229,12 +229,11 @@ def _polish(family: KernelFamily, left: float, start: float, right: float) -> tu
 # -- The objective ------------------------------------------------------------
 
 
+@dataclass(eq=False)
 class GaussianMisalignment(Misalignment):
     """``1 - f`` for the kernel ``exp(-gamma delta^2)``, by default with the best gamma at each point."""
 
-    def __init__(self, data: Data, rotation: Factor | None = None, *, gamma: float | None = None):
-        super().__init__(data, rotation)
-        self.gamma = gamma
+    gamma: float | None = None
 
     def at(self, point: FactorPoint) -> GaussianEvaluation:
         return GaussianEvaluation(self, point)

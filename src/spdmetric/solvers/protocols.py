@@ -14,8 +14,8 @@ class Manifold(Protocol):
     """A ball in coordinates, with two ways to move in it; both end inside.
 
     A point has its coordinates ``S``.  Gradients are given to it, and returned, in these: ``norm``,
-    ``riemannian_gradient``, ``orthonormal_gradient``, and the function that ``preconditioner`` makes of an
-    estimate of the curvature.
+    ``riemannian_gradient``, ``orthonormal_gradient``, and ``precondition``, which takes an estimate of the
+    curvature too.
     """
 
     radius: float

@@ -59,7 +59,7 @@ class TrustRegion:
 
     Limited-memory BFGS in compact form [Byrd1994]_: a step costs no evaluation. Pairs of steps and gradient
     changes are those of the interior, or of the sphere.  Where they tell nothing, curvature is what the
-    preconditioner of the point says, times a scale.
+    ``precondition`` of the point says, times a scale.
     """
 
     delta: float  # the length of a step up to which the model is trusted
@@ -95,12 +95,13 @@ class TrustRegion:
         return iterate if self.delta >= 1e-12 * radius else None
 
     def learn(self, before: Iterate, after: Iterate) -> None:
+        """Remember a step and the change of the gradient along it, if they tell of a curvature."""
         self._lowest = None
         if before.active != after.active:
             self._scales = []
             return
-        self._precondition = after.here.point.preconditioner(after.here.curvature_estimate)
-        step = after.tangent(after.here.point.S - before.here.point.S).ravel()
+        point, curvature = after.here.point, after.here.curvature_estimate
+        step = after.tangent(point.S - before.here.point.S).ravel()
         g, before_g = after.gradient.ravel(), after.tangent(before.gradient).ravel()
         change = g - before_g
         square = float(step @ step)
@@ -109,11 +110,9 @@ class TrustRegion:
             bent = 6 * (before.here.value - after.here.value) + 3 * float(step @ (g + before_g))
             change += (bent / square) * step
         inner = float(step @ change)
-        if inner > 1e-8 * sqrt(square) * norm(change):
-            unknown = self._precondition(change.reshape(after.gradient.shape))
-            self._remember(step, change, float(np.vdot(change, unknown)) / inner)
-
-    def _remember(self, step: np.ndarray, change: np.ndarray, scale: float) -> None:
+        if not inner > 1e-8 * sqrt(square) * norm(change):  # nor is it where it is no number
+            return
+        unknown = point.precondition(change.reshape(after.gradient.shape), curvature)
         most = min(self.memory, max(20, 1_000_000 // step.size))  # 16 MB, if that is 20 pairs
         if not self._scales:
             self._pairs = np.empty((2, most, step.size))  # steps, changes
@@ -126,7 +125,7 @@ class TrustRegion:
         self._pairs[:, k] = step, change
         self._inner[: k + 1, k] = self._pairs[0, : k + 1] @ change
         self._inner[k, :k] = self._pairs[1, :k] @ step
-        self._scales.append(scale)
+        self._scales.append(float(np.vdot(change, unknown)) / inner)
 
     def step(self, iterate: Iterate) -> tuple[np.ndarray, float, float, bool]:
         """A step within the region of trust, its slope and bend, and whether it ends at the edge.
@@ -164,6 +163,7 @@ class TrustRegion:
         g, upper = iterate.gradient, np.asfortranarray(inner)  # of which `solve` reads the upper triangle
         a = solve(upper, steps @ g.ravel())[0]
         rest = iterate.tangent(g - (a @ changes).reshape(shape))
-        unknown = iterate.tangent(self._precondition(rest)) / curvature
+        here = iterate.here
+        unknown = iterate.tangent(here.point.precondition(rest, here.curvature_estimate)) / curvature
         b = solve(upper, diagonal * a - changes @ unknown.ravel(), trans=1)[0]
         return iterate.tangent(-unknown - (b @ steps).reshape(shape))
