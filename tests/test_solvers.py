@@ -143,7 +143,7 @@ def test_a_quadratic_with_known_optimum_inside_and_on_the_sphere(solver, rng):
                 point=point,
                 value=np.sum((point.S - T) ** 2) / 2,
                 gradient=point.S - T,
-                curvature_estimate=np.eye(4),
+                curvature_estimate=np.linalg.eigh(np.eye(4)),
             )
 
     for radius, expected, multiplier in ((5.0, T, 0.0), (2.0, T * 2 / 3, 0.5)):
@@ -216,7 +216,7 @@ def test_the_secant_step_is_that_of_dense_bfgs(radius, memory, rng):
     S = symmetric(rng, d)
     S *= 3.0 / np.linalg.norm(S)
     point = Ball(np.eye(d), radius).point(S)
-    g, curvature = -S + 0.3 * symmetric(rng, d), spd(rng, 1, d)[0]
+    g, curvature = -S + 0.3 * symmetric(rng, d), np.linalg.eigh(spd(rng, 1, d)[0])
     iterate = Iterate(
         SimpleNamespace(point=point, value=0.0, gradient=g, curvature_estimate=curvature), radius
     )

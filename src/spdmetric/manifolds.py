@@ -84,16 +84,15 @@ class BallPoint:
         v = (self._P.conj().T @ gradient @ self._P) / self._sinhc
         return sqrt(np.vdot(v, v).real)
 
-    def precondition(self, gradient: np.ndarray, curvature: np.ndarray) -> np.ndarray:
+    def precondition(self, gradient: np.ndarray, curvature: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
         """Inverse curvature, about, times a gradient: a step.
 
-        Along a frame vector xi a function bends about as ``<xi, B xi>``, B the given estimate, (d, d): in its
-        eigenbasis the inverse is a scaling of entries.  The trace is left, so that det(G) stays.  Far from
-        the center the function is flatter, about as the root of ``sinhc``: that needed the fewest
-        evaluations.
+        Along a frame vector xi a function bends about as ``<xi, B xi>``, given the eigenvalues and vectors of
+        an estimate B, (d, d): in its eigenbasis the inverse is a scaling of entries.  The trace is left, so
+        that det(G) stays.  Far from the center the function is flatter, about as the root of ``sinhc``: that
+        needed the fewest evaluations.
         """
-        P, d, flatness = self._P, len(self._P), np.sqrt(np.sqrt(self._sinhc))
-        b, Q = np.linalg.eigh(curvature)
+        P, d, flatness, (b, Q) = self._P, len(self._P), np.sqrt(np.sqrt(self._sinhc)), curvature
         X = Q.conj().T @ (flatness * (P.conj().T @ gradient @ P)) @ Q
         diagonal = X.reshape(-1)[:: d + 1]  # a view
         mean = sum(diagonal.tolist()) / d
@@ -205,7 +204,7 @@ class RankPoint:
         """Length of a gradient, in coordinates."""
         return sqrt(np.vdot(gradient, gradient).real)
 
-    def precondition(self, gradient: np.ndarray, curvature: np.ndarray) -> np.ndarray:
+    def precondition(self, gradient: np.ndarray, curvature: Any) -> np.ndarray:
         """Gradients as they are: rotated, they would leave the coordinates of this rank."""
         return gradient
 

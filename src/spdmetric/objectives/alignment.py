@@ -113,8 +113,11 @@ class Evaluation:
 
     @lazy
     def curvature_estimate(self) -> Any:
-        """How much f bends along directions of the frame, about: more where A has more; of trace m."""
-        W, found = self.factor, []
+        """How much f bends along directions of the frame, about: more where A has more; of trace m.
+
+        As eigenvalues and vectors, of several views those of each.
+        """
+        W, found = self.factor, list[Any]()
         views = (W,) if isinstance(W, np.ndarray) else W.views
         for view, rows in zip(views, view_columns(views), strict=True):
             columns = fill_matrices(self.summary.A[rows].T, view)
@@ -124,7 +127,7 @@ class Evaluation:
             if total > 0:
                 shares *= m / (total * (1 + _EVEN))
                 shares.reshape(-1)[:: m + 1] += _EVEN / (1 + _EVEN)
-            found.append(shares if total > 0 else np.eye(m))
+            found.append(np.linalg.eigh(shares if total > 0 else np.eye(m)))
         return found[0] if isinstance(W, np.ndarray) else Views(tuple(found))
 
     @lazy
