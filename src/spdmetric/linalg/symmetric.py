@@ -238,7 +238,7 @@ class Summary(NamedTuple):
     def from_moments(cls, moments: Moments) -> Summary:
         """All but C itself."""
         C = np.atleast_2d(moments.C)
-        return cls(moments.weight, moments.mean, moments.A, sqrt(np.vdot(C, C)), float(np.trace(C)))
+        return cls(moments.weight, moments.mean, moments.A, sqrt(np.vdot(C, C)), float(C.trace()))
 
 
 def compute_moments(

@@ -84,12 +84,12 @@ class Evaluation:
 
         Minus infinity where it cannot be computed, so that no solver goes there.
         """
-        mean, A = self.summary.mean, self.summary.A
+        mean, A, B = self.summary.mean, self.summary.A, self.data.target.squares
         if not isfinite(mean @ mean):
             return -np.inf
         K = self._gram_matrix if self.gram else None
         self._C_norm = self.summary.C_norm if K is None else sqrt(np.vdot(K, K))
-        self._norms = self._C_norm * float(np.linalg.norm(self.data.target.squares))  # of C and B
+        self._norms = self._C_norm * sqrt(np.vdot(B, B))
         return float(np.vdot(A, A)) / self._norms if self._norms > 0 else 0.0
 
     @lazy
