@@ -231,6 +231,16 @@ def test_hdf5_reads_no_other_file(kind, name, tmp_path, refused):
     refused(path, "stored in another file|can lead to another file|dtype object")
 
 
+@pytest.mark.parametrize(("place", "byte"), [(145, 8), (185, 16)])  # complex; another type of its numbers
+def test_matlab_arrays_without_their_parts_do_not_end_the_process(place, byte, tmp_path, refused):
+    path = tmp_path / "a.mat"
+    savemat(path, {"X": np.stack([np.eye(3)] * 6, axis=2), "y": np.arange(6.0) % 2})
+    content = bytearray(path.read_bytes())
+    content[place] |= byte
+    path.write_bytes(content)
+    refused(path, "has not the parts that it should have: it is damaged")
+
+
 def test_a_group_is_no_array_and_other_links_do_not_matter(tmp_path, refused):
     with h5py.File(tmp_path / "a.mat", "w") as file:
         file["X"] = np.stack([np.eye(3)] * 6)

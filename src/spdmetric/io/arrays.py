@@ -33,7 +33,9 @@ _LONGEST_HEADER = 2**16  # of a .npy file
 _READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 _NUMBERS = {"double": "f8", "single": "f4", "logical": "u1"}
 _NUMBERS |= {f"{sign}int{8 * n}": f"{sign or 'i'}{n}" for sign in ("", "u") for n in (1, 2, 4, 8)}
-_COMPRESSED = 15  # type of an element
+# Of MATLAB files: types of elements, classes of matrices, and a flag of these.
+_UINT32, _MATRIX, _COMPRESSED, _NUMERIC = 6, 14, 15, (1, 2, 3, 4, 5, 6, 7, 9, 12, 13, 16, 17, 18)
+_SPARSE, _FULL, _IMAGINARY = 5, (4, *range(6, 16)), 0x800
 _PIECE = 2**20  # bytes that are inflated at a time
 
 # Names of the arrays of a file, how to look at one, and how to read one.
@@ -152,7 +154,7 @@ def _strip(words: ArrayLike) -> np.ndarray:
 
 
 def check_inflated(path: Path) -> None:
-    """Refuse a file whose compressed variables inflate to far more than is stored."""
+    """Refuse what inflates to far more than is stored, and arrays without all their parts."""
     inflated, at, size = 0, 128, path.stat().st_size
     with path.open("rb") as file:
         order = {b"IM": "<u4", b"MI": ">u4"}.get(file.read(128)[126:])
@@ -160,12 +162,36 @@ def check_inflated(path: Path) -> None:
             file.seek(at)
             kind, length = np.frombuffer(file.read(8), order, 2).tolist()
             at += 8 + length
+            if kind == _MATRIX:
+                _check_elements(file, at, order)
             stream = zlib.decompressobj()
             while kind == _COMPRESSED and inflated <= size_limit(size) and not stream.eof:
                 if not (packed := stream.unconsumed_tail or file.read(_PIECE)):
                     break
                 inflated += len(stream.decompress(packed, _PIECE))
     check_size("it", inflated, size)
+
+
+def _check_elements(file: IO[bytes], end: int, order: str) -> None:
+    """Refuse a matrix without the elements that it announces: SciPy's reader would end the process."""
+    found: list[int] = []  # types of the elements
+    flags = 0
+    while file.tell() < end:
+        kind, length = np.frombuffer(file.read(8), order, 2).tolist()
+        short = kind >> 16 > 0  # the data are in the same eight bytes
+        found.append(kind & 0xFFFF if short else kind)
+        if found == [_UINT32]:
+            flags = np.frombuffer(file.read(4), order, 1).item()
+            file.seek(-4, 1)
+        if found[-1] == _MATRIX:
+            _check_elements(file, min(file.tell() + length, end), order)
+        elif not short:
+            file.seek(length + -length % 8, 1)
+    # Flags, size and name, then numbers; of sparse matrices rows and columns before them, and of some Im.
+    needed = {_SPARSE: 6, **dict.fromkeys(_FULL, 4)}.get(flags & 0xFF, 0)
+    needed += bool(needed and flags & _IMAGINARY)
+    if not {_MATRIX, *_NUMERIC}.issuperset(found) or len(found) < needed or (needed and _MATRIX in found):
+        raise FileError("an array in it has not the parts that it should have: it is damaged.")
 
 
 def is_hdf5(path: Path) -> bool:
