@@ -88,9 +88,11 @@ INTERRUPTED = """
     began, before = time.perf_counter(), blas_threads()
     fit()
     seconds = time.perf_counter() - began
-    wait, stop = random.Random(int(sys.argv[1])), []
+    wait, begun, stop = random.Random(int(sys.argv[1])), [], []
 
     def interrupt():
+        while not begun:  # what is outside of the loop below would end the process
+            time.sleep(0.001)
         for _ in range(int(sys.argv[2])):
             time.sleep(wait.uniform(0, 1.5 * seconds))  # some fits end
             os.kill(os.getpid(), signal.SIGINT)
@@ -102,6 +104,7 @@ INTERRUPTED = """
     while not stop:
         try:
             while not stop:
+                begun.append(True)
                 fit()
                 counts[0] += 1
         except KeyboardInterrupt:
