@@ -308,8 +308,12 @@ def test_compare_gives_all_views_to_our_metrics_and_the_first_to_others(several,
     np.testing.assert_array_equal(
         load(tmp_path / "mdm.skops").predict(X), report.best_estimator("mdm").predict(X)
     )
-    compare(X, y, methods="spdmetric", repeats=1).save(tmp_path / "page.html")
-    assert "48 samples of 3 matrices of size 4" in (tmp_path / "page.html").read_text()
+    low = compare(X, y, methods="logeuclid-kta-rank", repeats=1)
+    low.save(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert "48 samples of 3 matrices of size 4" in page
+    rank = low.best_estimator()[0].components_.shape[1]
+    assert f"learned from all 48 matrices: rank {rank};" in " ".join(page.split())
 
 
 def test_names_go_with_samples_and_with_nothing_else(several):

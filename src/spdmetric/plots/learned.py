@@ -83,6 +83,7 @@ class ChoiceDisplay(Display):
         ax.set_yticks(np.arange(len(self.names)), self.names)
         ax.get_yticklabels()[self.chosen].set_color(VERMILLION)
         ax.invert_yaxis()
+        ax.locator_params(axis="x", nbins=5)
         ax.set(xlabel="gain over the usual candidate, ± one standard error")
         return self
 
